@@ -1,0 +1,105 @@
+package core
+
+import (
+	"context"
+	"time"
+)
+
+// TurnRequest is all that the agent is given for one message. It holds no credential and no handle
+// of the platform but the workspace and the publisher.
+type TurnRequest struct {
+	SessionID SessionID
+	MessageID MessageID
+	Profile   string // a profile of prompts/profiles.yaml: "main"
+	Policy    BashPolicy
+
+	Summary      string         // the compacted session so far, "" at first
+	Conversation []TurnText     // oldest first
+	Activity     []ToolActivity // recent tool calls, oldest first
+	Workspace    WorkspaceState
+	Request      string // what the person asks, verbatim
+}
+
+// TurnText is one text of the conversation.
+type TurnText struct {
+	Role Role
+	Text string
+}
+
+// ToolActivity is one earlier tool call in a line: `edit src/a.ts ok +3 −1`.
+type ToolActivity struct {
+	Tool, Object, Outcome string
+}
+
+// WorkspaceState describes the checkout in the platform's own words.
+type WorkspaceState struct {
+	Repository  string // owner/name
+	Branch      string
+	BaseBranch  string
+	BaseSHA     string
+	Changed     []ChangedFile
+	PullRequest string // "#12 open", "" when there is none
+	Guidance    string // AGENTS.md at the base SHA, hostile text
+}
+
+// TurnResult is how the loop ended when it did not fail.
+type TurnResult struct {
+	Answer     string
+	Model      string // as the provider names it
+	PromptHash string
+	Steps      int
+	Usage      Usage
+}
+
+// Usage counts one turn's tokens; CostUSD is nil when nobody said it.
+type Usage struct {
+	PromptTokens     int64    `json:"prompt_tokens"`
+	CachedTokens     int64    `json:"cached_tokens"` // inside PromptTokens
+	CompletionTokens int64    `json:"completion_tokens"`
+	CostUSD          *float64 `json:"cost_usd,omitempty"`
+}
+
+// TurnRecorder receives what happens while it happens. Its methods write durable events; an error
+// from it ends the turn. Text given to it is already redacted and cut.
+type TurnRecorder interface {
+	ToolCall(ctx context.Context, e AgentToolCall) error
+	ToolResult(ctx context.Context, e AgentToolResult, full []byte) error
+	PolicyRefused(ctx context.Context, e PolicyRefused) error
+	ModelRetry(ctx context.Context, e ModelRequestRetry) error
+	// Partial takes the whole answer so far. It never blocks on the database.
+	Partial(text string)
+}
+
+// Publisher is the agent's whole power over GitHub: ask for the session's pull request.
+type Publisher interface {
+	PublishPullRequest(ctx context.Context, title, body string) (PublishResult, error)
+}
+
+// PublishResult is what a publish did.
+type PublishResult struct {
+	Outcome   PublishOutcome
+	Number    int
+	URL       string
+	Files     int
+	Additions int
+	Deletions int
+	LeftOut   []string // paths that the publish set excluded, with the rule
+}
+
+// TurnFailure codes that the agent loop itself ends with; each is a core.Error code too.
+const (
+	CodeLimitReached       = "agent_limit_reached"
+	CodeModelUnauthorized  = "model_unauthorized"
+	CodeModelRateLimited   = "model_rate_limited"
+	CodeModelUnavailable   = "model_unavailable"
+	CodeModelTimeout       = "model_timeout"
+	CodeModelStreamError   = "model_stream_error"
+	CodeModelEmptyResponse = "model_empty_response"
+	CodeModelMalformed     = "model_malformed_calls"
+	CodeModelTruncated     = "model_output_truncated"
+	CodeModelRefused       = "model_refused_by_provider"
+	CodeContextOverflow    = "context_overflow"
+)
+
+// DefaultTurnLimit is the wall-clock bound of one invocation.
+const DefaultTurnLimit = 30 * time.Minute

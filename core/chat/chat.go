@@ -1,0 +1,87 @@
+// Package chat is the use cases behind the pages: sign in, choose a repository, create a session,
+// post, cancel, read the timeline, ask for a publish. It decides who may do what.
+package chat
+
+import (
+	"context"
+
+	"agent-sandboxing/core"
+)
+
+// Store is what the use cases read and write. Methods that change a session append their events in
+// the same transaction and fail with core.Errors that a page can show.
+type Store interface {
+	UpsertUser(ctx context.Context, p core.Person, role core.UserRole) (core.User, error)
+	User(ctx context.Context, id core.UserID) (core.User, error)
+	SaveUserToken(ctx context.Context, id core.UserID, t core.UserToken) error
+	// UserToken reads the token, Unauthenticated reauth_required when there is none.
+	UserToken(ctx context.Context, id core.UserID) (core.UserToken, error)
+	// RefreshUserToken runs refresh on the token under a row lock and stores what it returns; when
+	// another request has refreshed it meanwhile (version differs) it returns that one instead.
+	RefreshUserToken(ctx context.Context, id core.UserID, version int64, refresh func(core.UserToken) (core.UserToken, error)) (core.UserToken, error)
+	DeleteUserToken(ctx context.Context, id core.UserID) error
+
+	CreateLogin(ctx context.Context, id core.UserID) (core.Login, error)
+	// Login returns a live login with its user and moves its last_seen_at at most once a minute;
+	// Unauthenticated signed_out when it is revoked, idle for 7 days or 30 days old.
+	Login(ctx context.Context, id core.LoginID) (core.Login, core.User, error)
+	EndLogin(ctx context.Context, id core.LoginID) error
+	EndLogins(ctx context.Context, id core.UserID) error
+
+	// CreateSession inserts session and first message; a repeated ClientKey returns the first one.
+	CreateSession(ctx context.Context, n core.NewSession) (core.ChatSession, error)
+	Session(ctx context.Context, id core.SessionID) (core.ChatSession, error)
+	Sessions(ctx context.Context, f core.SessionFilter) ([]core.SessionRow, error)
+	RenameSession(ctx context.Context, id core.SessionID, title string) error
+	ArchiveSession(ctx context.Context, id core.SessionID, archived bool) error
+
+	// PostMessage queues; a repeated ClientKey returns the first one. Conflict session_archived,
+	// too_many_active.
+	PostMessage(ctx context.Context, n core.NewMessage) (core.Message, error)
+	// EditMessage and RemoveMessage touch a queued message only (Conflict not_queued). Removing
+	// ends it as cancelled.
+	EditMessage(ctx context.Context, session core.SessionID, id core.MessageID, text string) error
+	RemoveMessage(ctx context.Context, session core.SessionID, id core.MessageID, by string) error
+	// RequestCancel stores the request for the session's working or preparing message. A message
+	// that is still queued ends at once as cancelled. Nothing active: Conflict nothing_to_cancel.
+	RequestCancel(ctx context.Context, session core.SessionID, by string) (core.Message, error)
+	// RequestPublish stores a publication of step requested; a repeated ClientKey returns the first
+	// one. Conflict publish_pending while another is unfinished.
+	RequestPublish(ctx context.Context, p core.Publication) (core.Publication, error)
+	// RequestStop asks the sandbox's worker to stop it.
+	RequestStop(ctx context.Context, id core.SessionID) error
+
+	// Timeline reads one snapshot with the last limit events (0: all) before sequence before (0: newest).
+	Timeline(ctx context.Context, id core.SessionID, before int64, limit int) (core.Timeline, error)
+	EventsSince(ctx context.Context, id core.SessionID, after int64, limit int) ([]core.Event, error)
+	Message(ctx context.Context, session core.SessionID, id core.MessageID) (core.Message, error)
+	// Artifact is NotFound when it belongs to another session.
+	Artifact(ctx context.Context, session core.SessionID, id core.ArtifactID) (core.Artifact, error)
+	// DiffIndex is the file index of a diff artifact.
+	DiffIndex(ctx context.Context, session core.SessionID, id core.ArtifactID) ([]core.ChangedFile, error)
+	// LatestDiffID is "" when nothing was captured yet.
+	LatestDiffID(ctx context.Context, id core.SessionID) (core.ArtifactID, error)
+	Publication(ctx context.Context, session core.SessionID, id core.PublicationID) (core.Publication, error)
+	Workers(ctx context.Context) ([]core.Worker, error)
+	Audit(ctx context.Context, e core.AuditEntry) error
+}
+
+// GitHub is what a person's own token can ask. Errors are core.Errors: reauth_required on 401,
+// github_forbidden, not_found, github_rate_limited (with the time), github_unavailable.
+type GitHub interface {
+	SignInURL(state, verifier string) string
+	Exchange(ctx context.Context, code, verifier string) (core.UserToken, error)
+	Refresh(ctx context.Context, t core.UserToken) (core.UserToken, error)
+	Person(ctx context.Context, t core.UserToken) (core.Person, error)
+	Installations(ctx context.Context, t core.UserToken) ([]core.Installation, error)
+	// Repositories lists the installation's repositories that the person sees, every page.
+	Repositories(ctx context.Context, t core.UserToken, id core.InstallationID) ([]core.Repository, error)
+	// Repository reads one by id with the person's permissions.
+	Repository(ctx context.Context, t core.UserToken, id core.RepositoryID) (core.Repository, error)
+	// Branches returns up to limit branches whose name contains query, the default branch first.
+	Branches(ctx context.Context, t core.UserToken, repo core.Repository, query string, limit int) ([]core.Branch, error)
+	// Branch resolves one branch with its commit's subject. not_found, empty_repository.
+	Branch(ctx context.Context, t core.UserToken, repo core.Repository, name string) (core.Branch, error)
+	// InstallURL is where the App is installed on another account.
+	InstallURL(appSlug string) string
+}

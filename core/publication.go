@@ -1,0 +1,59 @@
+package core
+
+import "time"
+
+// PublishStep is how far a publish has come. Each step can be repeated after a crash.
+type PublishStep string
+
+const (
+	PublishRequested PublishStep = "requested"
+	PublishCommitted PublishStep = "committed"
+	PublishPushed    PublishStep = "pushed"
+	PublishDone      PublishStep = "done"
+	PublishFailed    PublishStep = "failed"
+)
+
+// PublishOutcome is what a finished publish did.
+type PublishOutcome string
+
+const (
+	PublishOpened    PublishOutcome = "opened"
+	PublishUpdated   PublishOutcome = "updated"
+	PublishUnchanged PublishOutcome = "unchanged" // already published, nothing new
+)
+
+// Publication is one attempt to publish, the row of a ledger: what was to be pushed is written
+// before it is pushed.
+type Publication struct {
+	ID            PublicationID
+	SessionID     SessionID
+	MessageID     MessageID // the turn that asked, "" when a person pressed the button
+	RequestedBy   UserID
+	ClientKey     string
+	Title         string
+	Body          string
+	Step          PublishStep
+	Outcome       PublishOutcome
+	TreeSHA       string
+	CommitSHA     string
+	RemoteBefore  string // head of the session branch before the push, "" when absent
+	Number        int
+	FailureCode   string
+	FailureText   string
+	LeftOut       []string
+	CreatedAt     time.Time // also the commit's date, so that a repeat makes the same commit
+	FinishedAt    time.Time
+	WaitingUntil  time.Time // zero: not waiting
+	WaitingReason string
+}
+
+// PullRequest is the session's one pull request.
+type PullRequest struct {
+	SessionID SessionID
+	Number    int
+	URL       string
+	State     string // open, closed, merged
+	HeadSHA   string
+	Title     string // as we wrote it last
+	UpdatedAt time.Time
+}

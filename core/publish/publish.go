@@ -1,0 +1,40 @@
+// Package publish takes a session's work to its one pull request. It holds the rules: what may be
+// published, on which branch, and what happens after a crash between two steps.
+package publish
+
+import (
+	"context"
+
+	"agent-sandboxing/core"
+)
+
+// Store is the ledger. Row and event commit together under the lease (core.ErrLeaseLost else).
+type Store interface {
+	// SavePublication inserts or updates the row and appends the events.
+	SavePublication(ctx context.Context, lease core.Lease, p core.Publication, events ...core.Payload) error
+	// FinishPublication writes the row, the pull request's row and the events in one transaction.
+	FinishPublication(ctx context.Context, lease core.Lease, p core.Publication, pr core.PullRequest, events ...core.Payload) error
+	// PullRequest is the session's pull request, nil when there is none.
+	PullRequest(ctx context.Context, id core.SessionID) (*core.PullRequest, error)
+	// LastPublished is the newest publication of the session whose push was done, nil when none.
+	LastPublished(ctx context.Context, id core.SessionID) (*core.Publication, error)
+}
+
+// Tokens mints and revokes installation tokens for one repository and one purpose.
+type Tokens interface {
+	Mint(ctx context.Context, repo core.Repository, purpose core.TokenPurpose) (core.RepoToken, error)
+	Revoke(ctx context.Context, token core.RepoToken)
+}
+
+// PullRequests is GitHub's pull request API, called with a publish token.
+type PullRequests interface {
+	// FindPullRequests lists those whose head is owner:branch, every state, newest first.
+	FindPullRequests(ctx context.Context, token core.RepoToken, repo core.Repository, branch string) ([]core.PullRequest, error)
+	OpenPullRequest(ctx context.Context, token core.RepoToken, repo core.Repository, text core.PullRequestText) (core.PullRequest, error)
+	UpdatePullRequest(ctx context.Context, token core.RepoToken, repo core.Repository, number int, text core.PullRequestText) (core.PullRequest, error)
+}
+
+// Access asks GitHub, with the person's own token and no cache, whether they may push.
+type Access interface {
+	MayPush(ctx context.Context, user core.UserID, repo core.Repository) error
+}

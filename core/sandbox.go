@@ -1,0 +1,66 @@
+package core
+
+import "time"
+
+// SandboxState is the life of a session's container.
+type SandboxState string
+
+const (
+	SandboxCreating SandboxState = "creating"
+	SandboxReady    SandboxState = "ready"
+	SandboxStopping SandboxState = "stopping"
+	SandboxStopped  SandboxState = "stopped"
+	SandboxFailed   SandboxState = "failed"
+)
+
+// Sandbox is the record of a session's execution plane. One row lives per session; Generation rises
+// with each container, so that an old one can never be mistaken for the live one.
+type Sandbox struct {
+	ID              SandboxID
+	SessionID       SessionID
+	State           SandboxState
+	Host            string // id of the Docker host that holds the container and volume
+	Generation      int
+	RuntimeRef      string // container id
+	Volume          string
+	Image           string // image id
+	Runtime         string // runc or runsc
+	CheckedOut      bool   // the volume holds the session's checkout
+	FailureCode     string
+	FailureText     string
+	StopRequestedAt time.Time
+	LastUsedAt      time.Time
+	CreatedAt       time.Time
+}
+
+// Checkpoint is a stored copy of a work tree's difference from base.
+type Checkpoint struct {
+	ID        CheckpointID
+	SessionID SessionID
+	MessageID MessageID
+	Info      CheckpointInfo
+	Archive   []byte // zstd tar
+	CreatedAt time.Time
+}
+
+// Worker is a process that claims sessions.
+type Worker struct {
+	ID          WorkerID
+	Host        string
+	Version     string
+	Capacity    int
+	Status      WorkerStatus
+	HeartbeatAt time.Time
+}
+
+// WorkerStatus is what web shows of a worker, written by the worker itself.
+type WorkerStatus struct {
+	Docker       string `json:"docker"` // "ok" or why not
+	Runtime      string `json:"runtime"`
+	Image        string `json:"image"`
+	Model        string `json:"model"`
+	ModelLabel   string `json:"model_label,omitempty"` // "scripted demo model" when it is one
+	AppSlug      string `json:"app_slug,omitempty"`
+	RunningBoxes int    `json:"running_sandboxes"`
+	DiskFreeMiB  int64  `json:"disk_free_mib"`
+}

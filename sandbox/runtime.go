@@ -1,0 +1,96 @@
+// Package sandbox owns the execution plane: the life of each session's sandbox and the seam to the
+// runtimes that can hold one. It speaks to a sandbox only through the toolbox's stream.
+package sandbox
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"agent-sandboxing/core"
+)
+
+// Runtime is a place where sandboxes can be made. One conformance suite (sandboxtest) is its
+// contract. Every method returns core.Errors: runtime_unavailable when the runtime does not answer
+// within 5 s, image_missing, image_unsupported, toolbox_missing, capacity, sandbox_lost.
+type Runtime interface {
+	// Host identifies the daemon, so that two workers on one daemon know it.
+	Host(ctx context.Context) (string, error)
+	// Create makes container and volume, not started. Calling it again with the same spec adopts
+	// what is there when labels agree. The volume of an earlier generation is kept.
+	Create(ctx context.Context, spec Spec) (ref string, err error)
+	// Attach opens the one byte stream to the toolbox; best called before Start.
+	Attach(ctx context.Context, ref string) (io.ReadWriteCloser, error)
+	Start(ctx context.Context, ref string) error
+	// Stop kills the container and keeps it and its volume. Stopping a stopped one is fine.
+	Stop(ctx context.Context, ref string) error
+	// Remove deletes the container, and the volume when volume is true. Absent is fine.
+	Remove(ctx context.Context, ref string, volume bool) error
+	Inspect(ctx context.Context, ref string) (Status, error)
+	// List returns the sandboxes of this installation by label, of every state.
+	List(ctx context.Context) ([]Status, error)
+	// Capabilities says what this host offers.
+	Capabilities(ctx context.Context) (Capabilities, error)
+}
+
+// Spec is everything that a runtime needs to make one sandbox. Nothing in it is secret.
+type Spec struct {
+	Session    core.SessionID
+	Sandbox    core.SandboxID
+	Generation int
+	Image      string // "" means the default image
+	Limits     Limits
+}
+
+// Limits bound one sandbox.
+type Limits struct {
+	MemoryBytes int64
+	CPUs        float64
+	PIDs        int64
+}
+
+// Status is what a runtime knows of one sandbox.
+type Status struct {
+	Ref        string
+	Session    core.SessionID
+	Sandbox    core.SandboxID
+	Generation int
+	Running    bool
+	OOMKilled  bool
+	ExitCode   int
+	ImageID    string
+	Volume     string
+	CreatedAt  time.Time
+}
+
+// Capabilities of a host, for doctor and for the conformance suite's "needs".
+type Capabilities struct {
+	Runtime       string // runc or runsc
+	ServerVersion string
+	Seccomp       bool
+	CgroupVersion string
+	ImageReady    bool
+	ImageRef      string
+}
+
+// Store is what the service writes. State and event commit together; each call carries the lease
+// and fails with core.ErrLeaseLost when the session has another owner.
+type Store interface {
+	// LiveSandbox returns the session's newest sandbox row of any state, or nil.
+	LiveSandbox(ctx context.Context, id core.SessionID) (*core.Sandbox, error)
+	// SaveSandbox inserts or updates the row and appends the events in one transaction.
+	SaveSandbox(ctx context.Context, lease core.Lease, box core.Sandbox, events ...core.Payload) error
+	// LatestCheckpoint returns the newest checkpoint with its archive, or nil.
+	LatestCheckpoint(ctx context.Context, id core.SessionID) (*core.Checkpoint, error)
+	// SandboxesOn lists the rows in states creating, ready, stopping and stopped of one host.
+	SandboxesOn(ctx context.Context, host string) ([]core.Sandbox, error)
+	// MarkSandbox changes a row without a lease, only while the session has no owner; false says
+	// that it had one. For the janitor (stop requests, idle stop, reconcile).
+	MarkSandbox(ctx context.Context, box core.Sandbox, events ...core.Payload) (bool, error)
+}
+
+// Source gives a session's base as one pack. The reader ends with the pack; closing it early stops
+// the producer.
+type Source interface {
+	Checkout(ctx context.Context, session core.ChatSession) (core.Checkout, io.ReadCloser, error)
+}
