@@ -39,7 +39,7 @@ type Config struct {
 	EncryptionKeys    Secret `env:"ENCRYPTION_KEYS"`
 	SiteNotice        string `env:"SITE_NOTICE"`
 
-	GitHub   GitHub   `envPrefix:"GITHUB_"`
+	GitHub  GitHub `envPrefix:"GITHUB_"`
 	Access  Access
 	Model   Model
 	Sandbox Sandbox `envPrefix:"SANDBOX_"`
