@@ -50,7 +50,7 @@ func NewProcessor(o Options) *Processor {
 // Run serves until ctx ends, then lets every turn write its end and returns.
 func (p *Processor) Run(ctx context.Context) error {
 	defer p.served.Wait()
-	go p.reap(ctx)
+	p.served.Go(func() { p.reap(ctx) })
 	poll := time.NewTicker(pollTime)
 	defer poll.Stop()
 	for {
