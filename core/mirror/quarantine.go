@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -185,6 +186,9 @@ func (c *counter) Write(p []byte) (int, error) {
 // ReadBase reads a file at the session's base commit, at most limit bytes; nil when it is not there
 // or no regular file.
 func (m *Mirror) ReadBase(ctx context.Context, s core.ChatSession, path string, limit int64) ([]byte, error) {
+	if !fs.ValidPath(path) {
+		return nil, nil
+	}
 	var data []byte
 	err := m.withBase(ctx, s, false, func(dir, base string) error {
 		entry, err := m.git.line(ctx, call{dir: dir, args: []string{"ls-tree", "-z", "--full-tree", base, "--", path}})
