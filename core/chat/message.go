@@ -3,7 +3,6 @@ package chat
 import (
 	"context"
 	"strings"
-	"unicode/utf8"
 
 	"agent-sandboxing/core"
 )
@@ -84,7 +83,7 @@ func messageText(text string) (string, error) {
 			"The message is larger than 48 KiB. Shorten it, or put long material into a file of the repository.")
 	case strings.TrimSpace(text) == "":
 		return "", core.Fail(core.Invalid, "message_empty", "Write what you want changed.")
-	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
+	case !storable(text):
 		return "", core.Fail(core.Invalid, "message_invalid", "The message holds bytes that are not text. Remove them and send it again.")
 	}
 	return text, nil

@@ -26,9 +26,9 @@ func (s *Service) RequestPublish(ctx context.Context, user core.User, id core.Se
 	title := strings.Join(strings.Fields(r.Title), " ")
 	body := strings.ReplaceAll(strings.TrimSpace(r.Body), "\r\n", "\n")
 	switch {
-	case title == "" || utf8.RuneCountInString(title) > maxPRTitleRunes || !text(title):
+	case title == "" || utf8.RuneCountInString(title) > maxPRTitleRunes || !storable(title):
 		return core.Publication{}, core.Fail(core.Invalid, "title_invalid", "Give the pull request a title of 1 to 256 characters.")
-	case utf8.RuneCountInString(body) > maxPRBodyRunes || !text(body):
+	case utf8.RuneCountInString(body) > maxPRBodyRunes || !storable(body):
 		return core.Publication{}, core.Fail(core.Invalid, "body_invalid", "The description is longer than GitHub takes (65,536 characters). Shorten it.")
 	}
 	key, err := clientKey(r.ClientKey)
@@ -60,5 +60,5 @@ func (s *Service) Publication(ctx context.Context, user core.User, id core.Sessi
 	return s.store.Publication(ctx, id, pub)
 }
 
-// text says that Postgres and GitHub will take s.
-func text(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
+// storable says that Postgres and GitHub will take s.
+func storable(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
