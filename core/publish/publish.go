@@ -18,6 +18,10 @@ type Store interface {
 	PullRequest(ctx context.Context, id core.SessionID) (*core.PullRequest, error)
 	// LastPublished is the newest publication of the session whose push was done, nil when none.
 	LastPublished(ctx context.Context, id core.SessionID) (*core.Publication, error)
+	// PublicationByCommit is the session's publication that made this commit, whatever became of it,
+	// nil when none did: a push whose answer was lost leaves our commit on GitHub and a failed row.
+	PublicationByCommit(ctx context.Context, id core.SessionID, commit string) (*core.Publication, error)
+	User(ctx context.Context, id core.UserID) (core.User, error)
 }
 
 // Tokens mints and revokes installation tokens for one repository and one purpose.
