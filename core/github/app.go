@@ -156,8 +156,6 @@ func mintRefused(err error) error {
 	switch {
 	case cause.Status == http.StatusNotFound:
 		return core.Fail(core.Conflict, CodeInstallationRemoved, "The GitHub App is no longer installed on this account. Its owner has to install it again.").Because(cause)
-	case cause.Status == http.StatusForbidden && strings.Contains(cause.Text, "suspended"):
-		return core.Fail(core.Conflict, CodeInstallationSuspended, "The GitHub App is suspended on this account. Its owner has to lift the suspension in the installation's settings.").Because(cause)
 	case cause.Status == http.StatusUnprocessableEntity && strings.Contains(cause.Text, "permissions"):
 		return core.Fail(core.Conflict, CodePermissionMissing, "The GitHub App was not granted what it needs here (contents and pull requests, read and write). The account's owner has to accept its permissions.").Because(cause)
 	case cause.Status == http.StatusUnprocessableEntity:

@@ -41,7 +41,10 @@ type RequestError struct {
 }
 
 func (e *RequestError) Error() string {
-	if e.Status == 0 {
+	switch {
+	case e.Status == 0 && e.Method == "":
+		return fmt.Sprintf("unreadable answer: %v", e.Err)
+	case e.Status == 0:
 		return fmt.Sprintf("%s %s: no answer: %v", e.Method, e.Path, e.Err)
 	}
 	return fmt.Sprintf("%s %s: status %d, request id %q", e.Method, e.Path, e.Status, e.RequestID)
@@ -58,12 +61,12 @@ const (
 	byInstallation
 )
 
-// classify turns what go-github returned into a core.Error. The end of ctx stays what it is.
+// classify turns what go-github returned into a core.Error. A cancelled ctx stays what it is.
 func classify(ctx context.Context, err error, by holder, now time.Time) error {
 	if err == nil {
 		return nil
 	}
-	if ctx.Err() != nil {
+	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
 	}
 	cause := requestError(err, now)
@@ -189,6 +192,9 @@ func forbidden(cause *RequestError, err error) *core.Error {
 	if strings.Contains(cause.Text, "IP allow list") {
 		return core.Fail(core.Forbidden, CodeIPNotAllowed, "The organization only lets known network addresses in. Its owner has to add this server's address to the IP allow list.")
 	}
+	if strings.Contains(cause.Text, "installation has been suspended") {
+		return installationSuspended()
+	}
 	return core.Fail(core.Forbidden, CodeForbidden, "GitHub does not allow this. Ask an owner of the repository or of the organization for access.")
 }
 
@@ -212,6 +218,10 @@ func ssoOrganization(header string) string {
 		return ""
 	}
 	return " (organization " + parts[1] + ")"
+}
+
+func installationSuspended() *core.Error {
+	return core.Fail(core.Conflict, CodeInstallationSuspended, "The GitHub App is suspended on this account. Its owner has to lift the suspension in the installation's settings.")
 }
 
 func rejected() *core.Error {
