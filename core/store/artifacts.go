@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 
@@ -14,8 +16,10 @@ func artifactFields(a *core.Artifact) []any {
 	return []any{&a.ID, &a.SessionID, &a.MessageID, &a.Kind, &a.Name, &a.MediaType, &a.Size, &a.SHA256, &a.Truncated, &a.Redactions, &a.CreatedAt}
 }
 
-// SaveArtifact inserts the bytes under the lease, appends artifact_created and then events.
+// SaveArtifact inserts the bytes under the lease, appends artifact_created and then events. Size
+// and SHA256 are computed here, of Data.
 func (s *Store) SaveArtifact(ctx context.Context, lease core.Lease, a core.Artifact, events ...core.Payload) error {
+	measure(&a)
 	return s.InTx(ctx, func(tx *Tx) error {
 		if err := tx.lockLeased(ctx, lease); err != nil {
 			return err
@@ -33,6 +37,7 @@ func (s *Store) SaveDiff(ctx context.Context, lease core.Lease, a core.Artifact,
 		files = []core.ChangedFile{} // an empty diff has an index too
 	}
 	a.Kind = core.ArtifactDiff
+	measure(&a)
 	additions, deletions := core.Totals(files)
 	return s.InTx(ctx, func(tx *Tx) error {
 		if err := tx.lockLeased(ctx, lease); err != nil {
@@ -44,6 +49,15 @@ func (s *Store) SaveDiff(ctx context.Context, lease core.Lease, a core.Artifact,
 		return tx.appendOwn(ctx, lease.SessionID, a.MessageID, created(a),
 			core.DiffUpdated{ArtifactID: a.ID, Files: len(files), Additions: additions, Deletions: deletions})
 	})
+}
+
+// measure completes an artifact from its bytes. They are never nil: NULL means that retention dropped them.
+func measure(a *core.Artifact) {
+	if a.Data == nil {
+		a.Data = []byte{}
+	}
+	sum := sha256.Sum256(a.Data)
+	a.Size, a.SHA256 = int64(len(a.Data)), hex.EncodeToString(sum[:])
 }
 
 func created(a core.Artifact) core.ArtifactCreated {
@@ -59,9 +73,6 @@ func (tx *Tx) insertArtifact(ctx context.Context, session core.SessionID, a core
 			return err
 		}
 		index = &text
-	}
-	if a.Data == nil {
-		a.Data = []byte{} // NULL means that retention dropped them
 	}
 	additions, deletions := core.Totals(files)
 	_, err := tx.Exec(ctx, `

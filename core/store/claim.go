@@ -38,6 +38,12 @@ const (
 			EXISTS (SELECT FROM messages WHERE session_id = s.id AND state = 'queued')
 			OR EXISTS (SELECT FROM publications WHERE session_id = s.id AND ` + duePublication + `)
 		)`
+
+	// cancelRequested says that a person wants the message of the lease of s to end.
+	cancelRequested = `EXISTS (
+		SELECT FROM messages WHERE session_id = s.id AND id = s.lease_message AND cancel_requested_at IS NOT NULL
+		AND (state = 'working' OR state = 'cancelled' AND started_at IS NULL)
+	)`
 )
 
 // errRaced says that another worker served the locked session first.
@@ -112,10 +118,18 @@ func (s *Store) Heartbeat(ctx context.Context, lease core.Lease, extend time.Dur
 	err = s.pool.QueryRow(ctx, `
 		UPDATE chat_sessions s SET lease_until = clock_timestamp() + $3::interval
 		WHERE id = $1 AND lease_owner = $2 AND lease_until > clock_timestamp()
-		RETURNING EXISTS (
-			SELECT FROM messages WHERE session_id = s.id AND id = s.lease_message AND cancel_requested_at IS NOT NULL
-			AND (state = 'working' OR state = 'cancelled' AND started_at IS NULL)
-		)`, lease.SessionID, lease.Owner, extend).Scan(&cancel)
+		RETURNING `+cancelRequested, lease.SessionID, lease.Owner, extend).Scan(&cancel)
+	if isNone(err) {
+		return false, core.ErrLeaseLost
+	}
+	return cancel, mapError(err)
+}
+
+// CancelRequested reads what Heartbeat answers, without extending the lease. core.ErrLeaseLost.
+func (s *Store) CancelRequested(ctx context.Context, lease core.Lease) (cancel bool, err error) {
+	err = s.pool.QueryRow(ctx, `
+		SELECT `+cancelRequested+` FROM chat_sessions s
+		WHERE id = $1 AND lease_owner = $2 AND lease_until > clock_timestamp()`, lease.SessionID, lease.Owner).Scan(&cancel)
 	if isNone(err) {
 		return false, core.ErrLeaseLost
 	}

@@ -52,6 +52,13 @@ func (s *Store) LastPublished(ctx context.Context, id core.SessionID) (*core.Pub
 	return noneIsNil(onePublication(ctx, s.pool, `WHERE session_id = $1 AND pushed_at IS NOT NULL ORDER BY pushed_at DESC LIMIT 1`, id))
 }
 
+// PublicationByCommit is the session's newest publication that made this commit, whatever became of
+// it, nil when none did.
+func (s *Store) PublicationByCommit(ctx context.Context, id core.SessionID, commit string) (*core.Publication, error) {
+	return noneIsNil(onePublication(ctx, s.pool, `
+		WHERE session_id = $1 AND commit_sha = $2 AND commit_sha <> '' ORDER BY created_at DESC LIMIT 1`, id, commit))
+}
+
 // RequestPublish stores a person's wish to publish. The same ClientKey in the same session returns
 // the first one. Conflict publish_pending while another is unfinished.
 func (s *Store) RequestPublish(ctx context.Context, p core.Publication) (core.Publication, error) {
