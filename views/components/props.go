@@ -31,7 +31,6 @@ type TurnProps struct {
 	Records *RecordsProps // after the end of a turn that started
 	Failure *FailureProps
 	CanEdit bool // the viewer may edit and remove it while queued
-	Editing bool // the edit form is open (?edit=<message id> without JavaScript)
 }
 
 // Item is one line of a turn: exactly one field is set.
@@ -71,7 +70,6 @@ type NoteProps struct {
 type AnswerProps struct {
 	MessageID string // of the person's message
 	HTML      string // from markdown.Render and nothing else
-	Source    string // the text itself, for the copy button
 	Growing   bool
 }
 
@@ -185,7 +183,9 @@ type QueuedProps struct {
 	Text      string
 }
 
-// ComposerProps is the form for the next message: #composer with #composer-state inside.
+// ComposerProps is the form for the next message: #composer with #composer-state inside. A request
+// of htmx is answered with the component itself, 200 with a fresh key or 422 with Error and Text;
+// every other failure becomes a toast and leaves the text where it is.
 type ComposerProps struct {
 	SessionID string
 	ClientKey string // fresh for each rendered form: a double submit is one message
