@@ -44,13 +44,18 @@ func (h *Handlers) Post(c echo.Context) error {
 	return seeOther(c, link.Session(string(id))+"#msg-"+string(m.ID))
 }
 
-// postFailed gives the text back with what is wrong.
+// postFailed gives the text back with what is wrong. To htmx only a text that is wrong itself is
+// answered with the form; any other failure leaves it as it stands.
 func (h *Handlers) postFailed(c echo.Context, id core.SessionID, form MessageForm, cause error) error {
-	if WantsJSON(c.Request()) || !isKind(cause, core.Invalid, core.TooLarge, core.Conflict, core.RateLimited) {
+	partial := IsPartial(c.Request())
+	switch {
+	case WantsJSON(c.Request()), !isKind(cause, core.Invalid, core.TooLarge, core.Conflict):
+		return cause
+	case partial && !isKind(cause, core.Invalid):
 		return cause
 	}
 	t := typed{key: form.ClientKey, text: form.Text, sentence: core.MessageOf(cause)}
-	if !IsPartial(c.Request()) {
+	if !partial {
 		return h.showSession(c, StatusOf(cause), id, t)
 	}
 	v, err := h.view(c, id, 0)

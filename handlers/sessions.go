@@ -111,9 +111,6 @@ func (h *Handlers) showSession(c echo.Context, status int, id core.SessionID, t 
 	if err != nil {
 		return err
 	}
-	if edit, err := core.ParseID[core.MessageID](c.QueryParam("edit")); err == nil {
-		v.editing = edit
-	}
 	if t.key == "" {
 		t.key = core.NewID[string]()
 	}

@@ -18,7 +18,6 @@ type sessionView struct {
 	platform chat.Platform
 	site     Site
 	now      time.Time
-	editing  core.MessageID // whose edit form is open
 }
 
 func newSessionView(v chat.View, platform chat.Platform, site Site, now time.Time) sessionView {

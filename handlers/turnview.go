@@ -73,7 +73,6 @@ func (v sessionView) turn(t *turn) components.TurnProps {
 	if p.State == "queued" {
 		p.QueueNote = v.queueNote(t)
 		p.CanEdit = v.Rights.Owner
-		p.Editing = p.CanEdit && v.editing == m.ID
 	}
 	if m.State.Terminal() && !m.StartedAt.IsZero() {
 		r := v.records(t)
@@ -114,7 +113,7 @@ func answerProps(m core.Message, final *core.Message) components.AnswerProps {
 	if final != nil {
 		text, growing = final.Text, false
 	}
-	p := components.AnswerProps{MessageID: string(m.ID), Source: text, Growing: growing && text != ""}
+	p := components.AnswerProps{MessageID: string(m.ID), Growing: growing && text != ""}
 	if text != "" {
 		p.HTML = markdown.Render(text)
 	}
