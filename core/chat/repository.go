@@ -47,31 +47,12 @@ func (s *Service) Installations(ctx context.Context, user core.User) ([]core.Ins
 // Refresh forgets what was remembered of the person's view of GitHub.
 func (s *Service) Refresh(user core.User) { s.forgetUser(user.ID) }
 
-// InstallURL is where the App is installed on another account, "" while no worker has told its slug.
-func (s *Service) InstallURL(ctx context.Context) (string, error) {
-	workers, err := s.store.Workers(ctx)
-	if err != nil {
-		return "", err
-	}
-	for _, w := range workers {
-		if w.Status.AppSlug != "" {
-			return s.github.InstallURL(w.Status.AppSlug), nil
-		}
-	}
-	return "", nil
-}
-
-// Workers lists the processes that run turns, for what the pages say about them.
-func (s *Service) Workers(ctx context.Context) ([]core.Worker, error) {
-	return s.store.Workers(ctx)
-}
-
 // SearchRepositories returns at most MaxRepositories whose name contains query, the best match
-// first. A query with a slash is compared with owner/name.
-func (s *Service) SearchRepositories(ctx context.Context, user core.User, id core.InstallationID, query string) ([]core.Repository, bool, error) {
+// first, and how many more there are. A query with a slash is compared with owner/name.
+func (s *Service) SearchRepositories(ctx context.Context, user core.User, id core.InstallationID, query string) (found []core.Repository, more int, err error) {
 	all, err := s.listed(ctx, user.ID, id)
 	if err != nil {
-		return nil, false, err
+		return nil, 0, err
 	}
 	query = strings.ToLower(strings.TrimSpace(query))
 	type ranked struct {
@@ -87,12 +68,11 @@ func (s *Service) SearchRepositories(ctx context.Context, user core.User, id cor
 	slices.SortStableFunc(hits, func(a, b ranked) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), b.PushedAt.Compare(a.PushedAt), cmp.Compare(a.Name, b.Name))
 	})
-	more := len(hits) > MaxRepositories
-	found := make([]core.Repository, 0, min(len(hits), MaxRepositories))
-	for _, h := range hits[:min(len(hits), MaxRepositories)] {
+	shown := hits[:min(len(hits), MaxRepositories)]
+	for _, h := range shown {
 		found = append(found, h.Repository)
 	}
-	return found, more, nil
+	return found, len(hits) - len(shown), nil
 }
 
 // matchRank is 0 for the exact name, 1 for a prefix, 2 for a part, -1 for no match. Archived ones

@@ -27,6 +27,9 @@ const DefaultMaxActive = 20
 // listTTL is how long an answer of GitHub about what a person sees may be used again.
 const listTTL = 60 * time.Second
 
+// workersTTL is how long what the workers say of themselves may be used again.
+const workersTTL = 5 * time.Second
+
 // auditEvery is how often one administrator's look at one session is written down.
 const auditEvery = time.Minute
 
@@ -43,6 +46,7 @@ type Service struct {
 	installations *recent[core.UserID, []core.Installation]
 	repositories  *recent[listKey, []core.Repository]
 	audited       *recent[auditKey, bool]
+	workers       *recent[string, []core.Worker]
 }
 
 // listKey names one person's view of one installation.
@@ -71,6 +75,7 @@ func New(o Options) *Service {
 		installations: newRecent[core.UserID, []core.Installation](listTTL),
 		repositories:  newRecent[listKey, []core.Repository](listTTL),
 		audited:       newRecent[auditKey, bool](auditEvery),
+		workers:       newRecent[string, []core.Worker](workersTTL),
 	}
 	if s.bashPolicy == "" {
 		s.bashPolicy = core.PolicySeed
@@ -83,3 +88,6 @@ func New(o Options) *Service {
 	}
 	return s
 }
+
+// BashPolicy is the policy that new sessions get.
+func (s *Service) BashPolicy() core.BashPolicy { return s.bashPolicy }

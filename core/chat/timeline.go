@@ -35,12 +35,23 @@ func (s *Service) Reread(ctx context.Context, id core.SessionID, rights Rights, 
 	return View{Timeline: t, Rights: rights}, nil
 }
 
+// Growing reads a message for a stream that has opened the session, while its answer grows.
+func (s *Service) Growing(ctx context.Context, id core.SessionID, message core.MessageID) (core.Message, error) {
+	return s.store.Message(ctx, id, message)
+}
+
 // Events lists the session's log after a sequence, oldest first.
 func (s *Service) Events(ctx context.Context, user core.User, id core.SessionID, after int64, limit int) ([]core.Event, error) {
 	if _, _, err := s.Open(ctx, user, id, "events_view"); err != nil {
 		return nil, err
 	}
 	return s.store.EventsSince(ctx, id, after, limit)
+}
+
+// Session is the session alone, for pages that only name it.
+func (s *Service) Session(ctx context.Context, user core.User, id core.SessionID) (core.ChatSession, error) {
+	session, _, err := s.Open(ctx, user, id, "session_view")
+	return session, err
 }
 
 // Artifact is kept bytes of a session that the person may view.
@@ -58,6 +69,8 @@ type Diff struct {
 	Artifact core.Artifact // with data
 	Files    []core.ChangedFile
 	Latest   core.ArtifactID
+	// PullNumber is of the session's pull request, 0 when there is none.
+	PullNumber int
 }
 
 // Diff reads one diff; "" is the newest. NotFound when there is none, or the artifact is no diff.
@@ -87,5 +100,13 @@ func (s *Service) Diff(ctx context.Context, user core.User, id core.SessionID, d
 	if err != nil {
 		return Diff{}, err
 	}
-	return Diff{Session: session, Rights: rights, Artifact: a, Files: files, Latest: latest}, nil
+	d := Diff{Session: session, Rights: rights, Artifact: a, Files: files, Latest: latest}
+	t, err := s.store.Timeline(ctx, id, 0, 1)
+	if err != nil {
+		return Diff{}, err
+	}
+	if t.PullRequest != nil {
+		d.PullNumber = t.PullRequest.Number
+	}
+	return d, nil
 }
