@@ -6,7 +6,7 @@ package static
 func hashed(name string) string {
 	switch name {
 	case "app.css":
-		return "app-8728c376e362.css"
+		return "app-0d6a379dad03.css"
 	case "app.js":
 		return "app-be179fcf7bbc.js"
 	case "htmx.js":
