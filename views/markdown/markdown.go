@@ -6,6 +6,7 @@ package markdown
 import (
 	"html"
 	"strings"
+	"sync"
 
 	"github.com/microcosm-cc/bluemonday"
 	"github.com/yuin/goldmark"
@@ -17,15 +18,28 @@ import (
 // maxBytes bounds what is parsed; beyond it the text is shown as it is.
 const maxBytes = 256 << 10
 
-// Renderer holds the parser and the policy. It is safe for concurrent use.
-type Renderer struct {
+// Render returns safe HTML: no raw HTML of the source, no ids, no styles, no forms, no pictures
+// (each becomes a link), links to http, https and mailto only.
+func Render(source string) string {
+	if len(source) > maxBytes {
+		return plain(source)
+	}
+	w := walls()
+	var b strings.Builder
+	if err := w.markdown.Convert([]byte(source), &b); err != nil {
+		return plain(source)
+	}
+	return w.policy.Sanitize(b.String())
+}
+
+type pair struct {
 	markdown goldmark.Markdown
 	policy   *bluemonday.Policy
 }
 
-// New makes a renderer.
-func New() *Renderer {
-	return &Renderer{
+// walls builds both once; neither changes afterwards and both are safe for concurrent use.
+var walls = sync.OnceValue(func() pair {
+	return pair{
 		markdown: goldmark.New(
 			goldmark.WithExtensions(
 				extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignNone)),
@@ -37,20 +51,7 @@ func New() *Renderer {
 		),
 		policy: policy(),
 	}
-}
-
-// Render returns safe HTML: no raw HTML of the source, no ids, no styles, no forms, no pictures
-// (each becomes a link), links to http, https and mailto only.
-func (r *Renderer) Render(source string) string {
-	if len(source) > maxBytes {
-		return plain(source)
-	}
-	var b strings.Builder
-	if err := r.markdown.Convert([]byte(source), &b); err != nil {
-		return plain(source)
-	}
-	return r.policy.Sanitize(b.String())
-}
+})
 
 func plain(source string) string {
 	return "<pre>" + html.EscapeString(strings.ToValidUTF8(source, "\uFFFD")) + "</pre>"
