@@ -37,12 +37,15 @@ type Config struct {
 	DataDir           string `env:"DATA_DIR"`
 	DatabaseURL       Secret `env:"DATABASE_URL"`
 	EncryptionKeys    Secret `env:"ENCRYPTION_KEYS"`
-	SiteNotice        string `env:"SITE_NOTICE"`
+	// DemoLogins are the stand-in's people, offered on the sign-in page of a demo.
+	DemoLogins []string `env:"DEMO_LOGINS"`
 
 	GitHub  GitHub `envPrefix:"GITHUB_"`
 	Access  Access
 	Model   Model
 	Sandbox Sandbox `envPrefix:"SANDBOX_"`
+	// DockerHost is the daemon's address; empty means the local socket.
+	DockerHost string `env:"DOCKER_HOST"`
 
 	// Fixtures are local folders used as repositories, for tests and evaluations.
 	EnableFixtures bool   `env:"ENABLE_FIXTURES"`
@@ -73,6 +76,8 @@ type Model struct {
 	ModelBaseURL     string `env:"MODEL_BASE_URL" envDefault:"https://openrouter.ai/api/v1"`
 	OpenRouterAPIKey Secret `env:"OPENROUTER_API_KEY"`
 	AgentModel       string `env:"AGENT_MODEL" envDefault:"anthropic/claude-sonnet-4.5"`
+	// ModelLabel is shown on every page; a demo says with it that its model is scripted.
+	ModelLabel string `env:"MODEL_LABEL"`
 }
 
 // Sandbox bounds each session's container; Memory is MiB.
