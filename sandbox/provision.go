@@ -202,7 +202,7 @@ func (p *provision) settle(ctx context.Context, ws *toolbox.Client) error {
 	}
 	was := p.box.State
 	p.box.State, p.box.LastUsedAt = core.SandboxReady, time.Now()
-	p.box.FailureCode, p.box.FailureText, p.box.StopRequestedAt = "", "", time.Time{}
+	p.box.FailureCode, p.box.FailureText = "", ""
 	var events []core.Payload
 	if was != core.SandboxReady {
 		event := changed(p.box)
