@@ -135,7 +135,7 @@ func (w *world) ask(t *testing.T, s core.ChatSession, title, body string) {
 }
 
 // serve claims the session's publication and performs it once with the given options.
-func (w *world) serve(t *testing.T, o publish.Options, s core.ChatSession, ws *mirrortest.Workspace) (core.PublishResult, error) {
+func (w *world) serve(t *testing.T, o publish.Options, s core.ChatSession, ws core.PlatformWorkspace) (core.PublishResult, error) {
 	t.Helper()
 	claim, err := w.store.Claim(t.Context(), w.worker, storetest.Lease)
 	if err != nil {
