@@ -258,3 +258,24 @@ func TestCapabilities_SayWhatTheHostOffers(t *testing.T) {
 		t.Errorf("capabilities %+v", got)
 	}
 }
+
+func TestCreate_FillsAPrunedToolboxVolumeAgain(t *testing.T) {
+	t.Parallel()
+	var volume string
+	t.Cleanup(func() { dockertest.Docker(t, "volume", "rm", volume) }) // runs last, after the containers
+	config := dockertest.Config(t)
+	r := dockertest.Open(t, config)
+	r.NameToolboxVolumes(config.Instance + "-") // the usual one is every test's
+	ref, err := r.Create(t.Context(), spec())
+	if err != nil {
+		t.Fatal(err)
+	}
+	volume = inspect(t, ref, `{{range .Mounts}}{{if eq .Destination "/opt/toolbox"}}{{.Name}}{{end}}{{end}}`)
+	if err := r.Remove(t.Context(), ref, true); err != nil {
+		t.Fatal(err)
+	}
+	dockertest.Docker(t, "volume", "rm", volume)
+	if exit, _ := start(t, r, spec()).sh(t, "true"); exit != 0 {
+		t.Error("the toolbox does not run")
+	}
+}
