@@ -30,13 +30,14 @@ import (
 
 // rig is the whole web process on a real database and the stand-in for GitHub, behind real HTTP.
 type rig struct {
-	url     string
-	store   *store.Store
-	github  *githubtest.Server
-	server  *web.Server
-	stop    context.CancelFunc // of the server; Run's end is waited for by the test's clean-up
-	stopped <-chan error
-	log     *bytes.Buffer // read it only after stop
+	url      string
+	database string
+	store    *store.Store
+	github   *githubtest.Server
+	server   *web.Server
+	stop     context.CancelFunc // of the server; Run's end is waited for by the test's clean-up
+	stopped  <-chan error
+	log      *bytes.Buffer // read it only after stop
 
 	installation, repository int64
 	main                     string // SHA of the base branch
@@ -56,7 +57,8 @@ type option func(*web.Options, *chat.Gate)
 
 func newRig(t *testing.T, options ...option) *rig {
 	t.Helper()
-	r := &rig{store: storetest.New(t), log: new(bytes.Buffer)}
+	r := &rig{database: storetest.NewURL(t), log: new(bytes.Buffer)}
+	r.store = storetest.Open(t, r.database, storetest.Keys(t))
 	r.seedGitHub(t)
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
