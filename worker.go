@@ -101,12 +101,9 @@ func openApp(p *process) (*github.App, error) {
 }
 
 func openAgent(p *process) (*agent.Agent, error) {
-	model, err := openai.New(openai.Config{
-		BaseURL: p.cfg.Model.ModelBaseURL, APIKey: p.cfg.Model.OpenRouterAPIKey.Reveal(), Model: p.cfg.Model.AgentModel,
+	model := openai.New(openai.Options{
+		BaseURL: p.cfg.Model.ModelBaseURL, Key: p.cfg.Model.OpenRouterAPIKey.Reveal(), Model: p.cfg.Model.AgentModel,
 	})
-	if err != nil {
-		return nil, err
-	}
 	return agent.New(agent.Options{Model: model, Tools: tools.New, Redactor: p.redact})
 }
 

@@ -26,11 +26,10 @@ import (
 	"github.com/PuerkitoBio/goquery"
 	"golang.org/x/sync/errgroup"
 
-	"agent-sandboxing/agent/modeltest"
-	"agent-sandboxing/core/github/githubtest"
 	"agent-sandboxing/core/github/githubtest/seed"
 	"agent-sandboxing/core/seal"
 	"agent-sandboxing/core/store"
+	"agent-sandboxing/e2e/standin"
 )
 
 const (
@@ -100,22 +99,21 @@ func run(ctx context.Context) (err error) {
 
 // outside starts the stand-in GitHub and the scripted model, and returns the environment of every process.
 func outside(ctx context.Context, dir string) ([]string, error) {
-	standIn, err := githubtest.New(githubtest.Options{Dir: filepath.Join(dir, "github"), Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+	github, err := standin.OpenGitHub(ctx, filepath.Join(dir, "github"), githubAddr)
 	if err != nil {
 		return nil, err
 	}
-	if err := seed.Fill(ctx, standIn); err != nil {
-		return nil, err
-	}
-	go func() { _ = standIn.ListenAndServe(ctx, githubAddr) }()
-	go func() { _ = modeltest.Demo().ListenAndServe(ctx, modelAddr) }()
-	c := standIn.Config()
-	return append(os.Environ(),
+	go func() { _ = github.Serve(ctx) }()
+	go func() { _ = standin.ServeModel(ctx, modelAddr, 0) }()
+	env := append(os.Environ(),
 		"ENCRYPTION_KEYS="+seal.NewKey("k1"), "DATA_DIR="+dir, "LISTEN_ADDR="+productAddr, "PUBLIC_URL=http://"+productAddr,
-		"GITHUB_BASE_URL=http://"+githubAddr, "GITHUB_CLIENT_ID="+c.ClientID, "GITHUB_CLIENT_SECRET="+c.ClientSecret,
-		"GITHUB_APP_ID="+strconv.FormatInt(c.AppID, 10), "GITHUB_APP_PRIVATE_KEY_FILE="+filepath.Join(dir, "github", "app.pem"),
-		"ALLOWED_LOGINS="+seed.Owner, "MODEL_BASE_URL=http://"+modelAddr+"/v1", "OPENROUTER_API_KEY=scripted", "AGENT_MODEL="+modeltest.DemoModel,
-		"SANDBOX_MAX_RUNNING=4"), nil
+		"SANDBOX_MAX_RUNNING=4")
+	for _, more := range []map[string]string{github.Environment(), standin.ModelEnvironment(modelAddr)} {
+		for k, v := range more {
+			env = append(env, k+"="+v)
+		}
+	}
+	return env, nil
 }
 
 // removeSandboxes deletes what the workers left for other workers: containers and volumes.
