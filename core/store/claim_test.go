@@ -317,7 +317,10 @@ func TestLeasedWrites_FailOnceTheLeaseIsLost(t *testing.T) {
 	claim := storetest.Working(t, s)
 	queued := post(t, s, claim.Session, "Next")
 	writes := map[string]func(context.Context, core.Lease) error{
-		"Heartbeat":       func(ctx context.Context, l core.Lease) error { _, err := s.Heartbeat(ctx, l, storetest.Lease); return err },
+		"Heartbeat": func(ctx context.Context, l core.Lease) error {
+			_, err := s.Heartbeat(ctx, l, storetest.Lease)
+			return err
+		},
 		"CancelRequested": func(ctx context.Context, l core.Lease) error { _, err := s.CancelRequested(ctx, l); return err },
 		"Release":         s.Release,
 		"StartMessage": func(ctx context.Context, l core.Lease) error {
