@@ -23,7 +23,7 @@ func (b *bundle) work(t *testing.T) (q *mirror.Quarantine, commit string, token 
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { q.Close() })
+	t.Cleanup(func() { _ = q.Close() })
 	commit, err = q.Commit(t.Context(), mirror.Commit{
 		Tree: q.Tree, Parent: q.Base, Message: "Add a file\n\nBody.", Name: "bot", Email: "bot@example.com", When: time.Unix(1_700_000_000, 0),
 	})
@@ -62,7 +62,7 @@ func TestPush_MakesTheSessionsBranchAndMovesItForward(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer again.Close()
+	defer again.Close() //nolint:errcheck // its folder ends with the test
 	if head, err := b.mirror.FetchBranch(ctx, b.repo, token, again, branch); err != nil || head != commit {
 		t.Fatalf("FetchBranch = %s, %v", head, err)
 	}
@@ -217,7 +217,7 @@ func TestWithout_LeavesPathsOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer q.Close()
+	defer q.Close() //nolint:errcheck // its folder ends with the test
 	tree, err := q.Without(t.Context(), q.Tree, []string{odd, "dir/only.txt"})
 	if err != nil {
 		t.Fatal(err)

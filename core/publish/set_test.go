@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"agent-sandboxing/core/github/githubtest"
 	"agent-sandboxing/core/mirror/mirrortest"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestPublishSet_LeavesOutWhatDoesNotBelong(t *testing.T) {

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"agent-sandboxing/core"
 	"agent-sandboxing/core/mirror"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func newAttempt(title, body string) *attempt {
