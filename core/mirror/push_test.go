@@ -171,12 +171,16 @@ func TestFetch_SaysWhatFailed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	status := func(code int) func(http.ResponseWriter, *http.Request) bool {
-		return func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(code); return true }
+		return func(w http.ResponseWriter, _ *http.Request) bool {
+			w.Header().Set("Location", "/elsewhere")
+			w.WriteHeader(code)
+			return true
+		}
 	}
 	for _, c := range []struct {
 		status int
 		code   string
-	}{{500, "github_unavailable"}, {502, "github_unavailable"}, {403, "github_forbidden"}, {404, "github_forbidden"}} {
+	}{{500, "github_unavailable"}, {502, "github_unavailable"}, {403, "github_forbidden"}, {404, "github_forbidden"}, {301, "repository_moved"}} {
 		b.server.Fault(status(c.status))
 		_, _, err := b.mirror.Checkout(t.Context(), b.session)
 		wantCode(t, err, c.code)
