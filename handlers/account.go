@@ -25,7 +25,7 @@ func (h *Handlers) Me(c echo.Context) error {
 
 // Settings is the person's own settings.
 func (h *Handlers) Settings(c echo.Context) error {
-	return page(c, http.StatusOK, pages.Settings(pages.SettingsProps{Layout: h.Frame(c, "Settings", "")}))
+	return Page(c, http.StatusOK, pages.Settings(pages.SettingsProps{Layout: h.Frame(c, "Settings", "")}))
 }
 
 // Theme keeps the choice of light or dark in a cookie, so that the server renders it.

@@ -54,7 +54,7 @@ func (h *Handlers) Artifact(c echo.Context) error {
 		paginate(&p, string(a.Data), c.QueryParam("page"))
 	}
 	noStore(c)
-	return page(c, http.StatusOK, pages.Artifact(p))
+	return Page(c, http.StatusOK, pages.Artifact(p))
 }
 
 func paginate(p *pages.ArtifactPageProps, text, wanted string) {

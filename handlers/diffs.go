@@ -52,7 +52,7 @@ func (h *Handlers) Diff(c echo.Context) error {
 	case WantsJSON(c.Request()):
 		return c.JSON(http.StatusOK, diffJSON(d))
 	}
-	return page(c, http.StatusOK, pages.Diff(h.diffProps(c, d)))
+	return Page(c, http.StatusOK, pages.Diff(h.diffProps(c, d)))
 }
 
 func (h *Handlers) diffProps(c echo.Context, d chat.Diff) pages.DiffProps {

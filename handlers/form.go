@@ -13,8 +13,8 @@ import (
 // bind reads a form or a JSON body.
 func bind(c echo.Context, into any) error {
 	if err := (&echo.DefaultBinder{}).BindBody(c, into); err != nil {
-		if he, ok := errors.AsType[*echo.HTTPError](err); ok && he.Code == http.StatusRequestEntityTooLarge {
-			return err
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return core.Fail(core.TooLarge, "request_too_large", "The request is larger than 1 MiB.").Because(err)
 		}
 		return core.Fail(core.BadRequest, "body_unreadable",
 			"The request's body could not be read. Send a form, or JSON with Content-Type: application/json.").Because(err)
@@ -37,9 +37,6 @@ func isKind(err error, kinds ...core.Kind) bool {
 
 // StatusOf is the HTTP status of an error: the one table from kinds to statuses.
 func StatusOf(err error) int {
-	if he, ok := errors.AsType[*echo.HTTPError](err); ok {
-		return he.Code
-	}
 	switch core.KindOf(err) {
 	case core.Invalid:
 		return http.StatusUnprocessableEntity

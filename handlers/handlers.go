@@ -99,6 +99,9 @@ func viewer(c echo.Context) Viewer {
 	return v
 }
 
+// UserID is the id of who asks, "" for nobody.
+func UserID(c echo.Context) string { return string(viewer(c).User.ID) }
+
 // user is the person who asks.
 func user(c echo.Context) core.User { return viewer(c).User }
 

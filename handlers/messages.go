@@ -39,7 +39,7 @@ func (h *Handlers) Post(c echo.Context) error {
 		if err != nil {
 			return err
 		}
-		return page(c, http.StatusOK, components.Composer(v.composer(core.NewID[string](), "", "")))
+		return Page(c, http.StatusOK, components.Composer(v.composer(core.NewID[string](), "", "")))
 	}
 	return seeOther(c, link.Session(string(id))+"#msg-"+string(m.ID))
 }
@@ -62,7 +62,7 @@ func (h *Handlers) postFailed(c echo.Context, id core.SessionID, form MessageFor
 	if err != nil {
 		return err
 	}
-	return page(c, StatusOf(cause), components.Composer(v.composer(t.key, t.text, t.sentence)))
+	return Page(c, StatusOf(cause), components.Composer(v.composer(t.key, t.text, t.sentence)))
 }
 
 func messageID(c echo.Context) (core.SessionID, core.MessageID, error) {
@@ -132,7 +132,7 @@ func (h *Handlers) afterMessage(c echo.Context, id core.SessionID, did string) e
 		if err != nil {
 			return err
 		}
-		return page(c, http.StatusOK, components.StatusBar(v.status()))
+		return Page(c, http.StatusOK, components.StatusBar(v.status()))
 	}
 	return seeOther(c, link.Session(string(id))+"?did="+did)
 }

@@ -35,7 +35,7 @@ func (h *Handlers) PublishPage(c echo.Context) error {
 	if v.PullRequest != nil && v.PullRequest.Title != "" {
 		form.Title = v.PullRequest.Title
 	}
-	return page(c, http.StatusOK, pages.Publish(h.publishProps(c, v, form)))
+	return Page(c, http.StatusOK, pages.Publish(h.publishProps(c, v, form)))
 }
 
 // Publish asks for the pull request and goes back to the session, where its steps show.
@@ -77,7 +77,7 @@ func (h *Handlers) publishFailed(c echo.Context, id core.SessionID, form Publish
 	} else {
 		p.Error = core.MessageOf(cause)
 	}
-	return page(c, StatusOf(cause), pages.Publish(p))
+	return Page(c, StatusOf(cause), pages.Publish(p))
 }
 
 func (h *Handlers) publishProps(c echo.Context, v sessionView, form PublishForm) pages.PublishProps {

@@ -14,9 +14,9 @@ import (
 	"agent-sandboxing/views/link"
 )
 
-// page renders a component as a whole answer. It is rendered first, so that a failure can still
+// Page renders a component as a whole answer. It is rendered first, so that a failure can still
 // become an error page.
-func page(c echo.Context, status int, view templ.Component) error {
+func Page(c echo.Context, status int, view templ.Component) error {
 	var b bytes.Buffer
 	if err := view.Render(c.Request().Context(), &b); err != nil {
 		return err

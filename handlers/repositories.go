@@ -42,7 +42,7 @@ func (h *Handlers) Installations(c echo.Context) error {
 	for _, i := range list {
 		p.Items = append(p.Items, installationProps(i))
 	}
-	return page(c, http.StatusOK, pages.Installations(p))
+	return Page(c, http.StatusOK, pages.Installations(p))
 }
 
 // New is the new-session form. Without JavaScript each choice is a reload of it.
@@ -58,7 +58,7 @@ func (h *Handlers) New(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return page(c, http.StatusOK, pages.New(p))
+	return Page(c, http.StatusOK, pages.New(p))
 }
 
 // newForm is what the form shows: a choice so far and what was typed.
@@ -257,7 +257,7 @@ func (h *Handlers) createFailed(c echo.Context, form CreateForm, cause error) er
 	default:
 		p.Error = message
 	}
-	return page(c, status, pages.New(p))
+	return Page(c, status, pages.New(p))
 }
 
 func installationProps(i core.Installation) pages.InstallationProps {

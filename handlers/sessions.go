@@ -46,7 +46,7 @@ func (h *Handlers) List(c echo.Context) error {
 	for _, row := range rows {
 		p.Rows = append(p.Rows, rowProps(row, user(c)))
 	}
-	return page(c, http.StatusOK, pages.Sessions(p))
+	return Page(c, http.StatusOK, pages.Sessions(p))
 }
 
 func listRequest(c echo.Context) (chat.ListRequest, error) {
@@ -136,7 +136,7 @@ func (h *Handlers) showSession(c echo.Context, status int, id core.SessionID, t 
 	if v.Earlier {
 		p.EarlierURL = link.Earlier(v.id(), v.earlier())
 	}
-	return page(c, status, pages.Session(p))
+	return Page(c, status, pages.Session(p))
 }
 
 // view reads the snapshot behind the page.

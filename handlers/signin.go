@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"net/http"
@@ -48,7 +49,7 @@ func (h *Handlers) SignInPage(c echo.Context) error {
 }
 
 func (h *Handlers) signInPage(c echo.Context, status int, returnTo, notice, tone string) error {
-	return page(c, status, pages.Login(pages.LoginProps{
+	return Page(c, status, pages.Login(pages.LoginProps{
 		Layout: h.Frame(c, "Sign in", ""), ReturnTo: returnTo, Notice: notice, Tone: tone,
 		Host: h.Site.GitHubHost, People: h.Site.DemoPeople,
 	}))
@@ -108,7 +109,7 @@ func (h *Handlers) FinishSignIn(c echo.Context) error {
 	case c.QueryParam("code") == "":
 		return c.Redirect(http.StatusSeeOther, signInPath("expired", a.ReturnTo))
 	}
-	login, user, err := h.Chat.SignIn(ctx, c.QueryParam("code"), a.Verifier)
+	login, err := h.Chat.SignIn(ctx, c.QueryParam("code"), a.Verifier)
 	switch {
 	case err == nil:
 	case isKind(err, core.Forbidden, core.Unavailable, core.RateLimited):
@@ -118,10 +119,8 @@ func (h *Handlers) FinishSignIn(c echo.Context) error {
 	default:
 		return err
 	}
-	if old := h.Cookies.GetString(ctx, LoginKey); old != "" {
-		if err := h.Chat.SignOut(ctx, core.LoginID(old), user.ID); err != nil {
-			return err
-		}
+	if err := h.endLogin(ctx); err != nil {
+		return err
 	}
 	// The id of a record that was handed out before sign-in must not become a signed-in one.
 	if err := h.Cookies.RenewToken(ctx); err != nil {
@@ -135,16 +134,23 @@ func (h *Handlers) FinishSignIn(c echo.Context) error {
 // SignOut ends the login and the cookie.
 func (h *Handlers) SignOut(c echo.Context) error {
 	ctx := c.Request().Context()
-	if v := viewer(c); v.Login != "" {
-		if err := h.Chat.SignOut(ctx, v.Login, v.User.ID); err != nil {
-			return err
-		}
+	if err := h.endLogin(ctx); err != nil {
+		return err
 	}
 	if err := h.Cookies.Destroy(ctx); err != nil {
 		return err
 	}
 	c.Response().Header().Set("Clear-Site-Data", `"cache"`)
 	return seeOther(c, link.SignIn+"?did=signed_out")
+}
+
+// endLogin ends the login that this browser has, if any.
+func (h *Handlers) endLogin(ctx context.Context) error {
+	id, err := core.ParseID[core.LoginID](h.Cookies.GetString(ctx, LoginKey))
+	if err != nil {
+		return nil //nolint:nilerr // it has none
+	}
+	return h.Chat.SignOut(ctx, id)
 }
 
 // attempts reads the sign-ins that this browser has under way and that are not too old.

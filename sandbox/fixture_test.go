@@ -122,8 +122,7 @@ func (r *rows) SaveSandbox(ctx context.Context, lease core.Lease, box core.Sandb
 	if r.owners[lease.SessionID] != lease.Owner {
 		return core.ErrLeaseLost
 	}
-	r.write(box, events)
-	return nil
+	return r.write(box, events)
 }
 
 func (r *rows) MarkSandbox(_ context.Context, box core.Sandbox, events ...core.Payload) (bool, error) {
@@ -132,13 +131,21 @@ func (r *rows) MarkSandbox(_ context.Context, box core.Sandbox, events ...core.P
 	if r.owners[box.SessionID] != "" {
 		return false, nil
 	}
-	r.write(box, events)
-	return true, nil
+	return true, r.write(box, events)
 }
 
-func (r *rows) write(box core.Sandbox, events []core.Payload) {
+func (r *rows) write(box core.Sandbox, events []core.Payload) error {
+	old := r.boxes[box.SessionID]
+	if old.Generation > box.Generation {
+		return core.Fail(core.Conflict, "sandbox_superseded", "A newer sandbox has taken this one's place.")
+	}
+	box.StopRequestedAt = time.Time{}
+	if box.Generation == old.Generation && (box.State == core.SandboxReady || box.State == core.SandboxCreating) {
+		box.StopRequestedAt = old.StopRequestedAt
+	}
 	r.boxes[box.SessionID] = box
 	r.log[box.SessionID] = append(r.log[box.SessionID], events...)
+	return nil
 }
 
 func (r *rows) LatestCheckpoint(context.Context, core.SessionID) (*core.Checkpoint, error) {

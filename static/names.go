@@ -6,9 +6,9 @@ package static
 func hashed(name string) string {
 	switch name {
 	case "app.css":
-		return "app-8728c376e362.css"
+		return "app-a4cae0d03c92.css"
 	case "app.js":
-		return "app-be179fcf7bbc.js"
+		return "app-8bb3f0e3985f.js"
 	case "htmx.js":
 		return "htmx-7f21d96de7f7.js"
 	case "htmx-license.txt":

@@ -19,40 +19,36 @@ func (s *Service) SignInURL(state, verifier string) string {
 
 // SignIn turns the code that GitHub sent back into a login. Forbidden access_denied or
 // access_not_configured when the person may not be here; nothing is kept of them then.
-func (s *Service) SignIn(ctx context.Context, code, verifier string) (core.Login, core.User, error) {
+func (s *Service) SignIn(ctx context.Context, code, verifier string) (core.Login, error) {
 	token, err := s.github.Exchange(ctx, code, verifier)
 	if err != nil {
-		return core.Login{}, core.User{}, fmt.Errorf("exchange sign-in code: %w", err)
+		return core.Login{}, fmt.Errorf("exchange sign-in code: %w", err)
 	}
 	person, err := s.github.Person(ctx, token)
 	if err != nil {
-		return core.Login{}, core.User{}, fmt.Errorf("read who signed in: %w", err)
+		return core.Login{}, fmt.Errorf("read who signed in: %w", err)
 	}
 	if !s.gate.byLogin(person.Login) {
 		if len(s.gate.AllowedOrgs) == 0 {
-			return core.Login{}, core.User{}, s.gate.refusal(person.Login)
+			return core.Login{}, s.gate.refusal(person.Login)
 		}
 		list, err := s.github.Installations(ctx, token)
 		if err != nil {
-			return core.Login{}, core.User{}, fmt.Errorf("list installations of who signed in: %w", err)
+			return core.Login{}, fmt.Errorf("list installations of who signed in: %w", err)
 		}
 		if !s.gate.byInstallation(list) {
-			return core.Login{}, core.User{}, s.gate.refusal(person.Login)
+			return core.Login{}, s.gate.refusal(person.Login)
 		}
 	}
 	user, err := s.store.UpsertUser(ctx, person, s.gate.role(person.Login))
 	if err != nil {
-		return core.Login{}, core.User{}, err
+		return core.Login{}, err
 	}
 	if err := s.store.SaveUserToken(ctx, user.ID, token); err != nil {
-		return core.Login{}, core.User{}, err
+		return core.Login{}, err
 	}
 	s.forgetUser(user.ID)
-	login, err := s.store.CreateLogin(ctx, user.ID)
-	if err != nil {
-		return core.Login{}, core.User{}, err
-	}
-	return login, user, nil
+	return s.store.CreateLogin(ctx, user.ID)
 }
 
 // Login returns the person behind a live login, and whether they still may be here.
@@ -81,8 +77,7 @@ func (s *Service) Login(ctx context.Context, id core.LoginID) (core.Login, core.
 
 // SignOut ends one login. The person's GitHub token stays for their other browsers and their
 // running turns.
-func (s *Service) SignOut(ctx context.Context, login core.LoginID, user core.UserID) error {
-	s.forgetUser(user)
+func (s *Service) SignOut(ctx context.Context, login core.LoginID) error {
 	return s.store.EndLogin(ctx, login)
 }
 

@@ -44,6 +44,8 @@ type Config struct {
 	Access  Access
 	Model   Model
 	Sandbox Sandbox `envPrefix:"SANDBOX_"`
+	// DockerHost is the daemon's address; empty means the local socket.
+	DockerHost string `env:"DOCKER_HOST"`
 
 	// Fixtures are local folders used as repositories, for tests and evaluations.
 	EnableFixtures bool   `env:"ENABLE_FIXTURES"`

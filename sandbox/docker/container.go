@@ -33,16 +33,15 @@ const (
 func hardened(image, runtime string, limits sandbox.Limits) (container.Config, container.HostConfig) {
 	never := container.HealthConfig{Test: []string{"NONE"}} // an image's health check would be a process of its own
 	config := container.Config{
-		Image:           image, // an id, so that a moved tag changes nothing
-		User:            user,
-		Hostname:        "sandbox",
-		WorkingDir:      "/",
-		NetworkDisabled: true,
-		OpenStdin:       true, // the toolbox's channel; it stays open between attaches
-		AttachStdin:     true,
-		AttachStdout:    true,
-		StopSignal:      "SIGKILL", // the toolbox ignores all that it can
-		Healthcheck:     &never,
+		Image:        image, // an id, so that a moved tag changes nothing
+		User:         user,
+		Hostname:     "sandbox",
+		WorkingDir:   "/",
+		OpenStdin:    true, // the toolbox's channel; it stays open between attaches
+		AttachStdin:  true,
+		AttachStdout: true,
+		StopSignal:   "SIGKILL", // the toolbox ignores all that it can
+		Healthcheck:  &never,
 	}
 	pids := limits.PIDs
 	ulimits := []*units.Ulimit{

@@ -15,8 +15,11 @@ import (
 
 // verbs are all ways to ask the daemon something.
 var verbs = map[string]func(context.Context, *docker.Runtime) error{
-	"host":         func(ctx context.Context, r *docker.Runtime) error { _, err := r.Host(ctx); return err },
-	"create":       func(ctx context.Context, r *docker.Runtime) error { _, err := r.Create(ctx, sandbox.Spec{}); return err },
+	"host": func(ctx context.Context, r *docker.Runtime) error { _, err := r.Host(ctx); return err },
+	"create": func(ctx context.Context, r *docker.Runtime) error {
+		_, err := r.Create(ctx, sandbox.Spec{})
+		return err
+	},
 	"attach":       func(ctx context.Context, r *docker.Runtime) error { _, err := r.Attach(ctx, "ref"); return err },
 	"start":        func(ctx context.Context, r *docker.Runtime) error { return r.Start(ctx, "ref") },
 	"stop":         func(ctx context.Context, r *docker.Runtime) error { return r.Stop(ctx, "ref") },

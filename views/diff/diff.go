@@ -7,6 +7,7 @@ type Document struct {
 	Files     []File
 	Additions int
 	Deletions int
+	Hidden    int // places with hidden or bidirectional characters
 }
 
 // File is one file of the patch.
@@ -14,7 +15,7 @@ type File struct {
 	Index     int // place in the patch, from 0
 	Path      string
 	OldPath   string // of a rename or copy, "" otherwise
-	Status    string // added, modified, deleted, renamed, copied, mode, type
+	Status    string // added, modified, deleted, renamed, copied, mode
 	OldMode   string // "100644"; "" when it did not change
 	NewMode   string
 	Score     int // similarity of a rename in percent
@@ -23,13 +24,15 @@ type File struct {
 	Binary    bool
 	Symlink   bool
 	Submodule bool
-	Hidden    int // places with hidden or bidirectional characters
-	Hunks     []Hunk
+	Hidden    int    // places with hidden or bidirectional characters
+	EOL       string // "LF → CRLF", "CRLF → LF" or "CRLF", "" for plain newlines
+	NoNewline bool   // the new file ends without a newline
+	Hunks     []Hunk // nil while Folded
 	Raw       string // the patch text when it could not be read
 	Lines     int    // rows of its hunks
 	Bytes     int    // of its patch text
 	Folded    string // why its lines are not shown at first, "" when they are
-	NoNewline bool   // the new file ends without a newline
+	Cut       int    // rows that are not shown even when it is opened
 }
 
 // Hunk is a run of lines.
@@ -48,18 +51,61 @@ type Line struct {
 	NoEOL bool
 }
 
-// Span is a run of one line's text.
+// Span is a run of one line's text, untrusted.
 type Span struct {
 	Text    string
-	Changed bool // differs from the paired line
+	Class   string // of highlight.Token
+	Changed bool   // differs from the paired line
 }
 
 // Options choose what is shown at first.
 type Options struct {
-	Open int // index of a file to show though it would be folded, -1 for none
+	// Open is the index of a file to show though it would be folded, -1 for none.
+	Open int
 }
+
+// What the first answer shows; the rest is behind links.
+const (
+	maxFiles      = 20
+	maxRows       = 1500
+	maxHTML       = 240 << 10 // estimated bytes of the rows
+	rowHTML       = 130       // what a row costs beside its text
+	maxFileRows   = 400
+	maxFileBytes  = 20 << 10
+	maxOpenRows   = 4000 // of a file that was asked for
+	maxLineBytes  = 2000
+	maxParseBytes = 4 << 20 // of one file's patch
+	maxRawBytes   = 20 << 10
+)
 
 // Parse reads a git patch.
 func Parse(patch []byte, opt Options) Document {
-	return Document{}
+	var doc Document
+	budget := budget{files: maxFiles, rows: maxRows, html: maxHTML}
+	for i, chunk := range split(string(patch)) {
+		f := parseFile(chunk, i == opt.Open, &budget)
+		f.Index = i
+		doc.Additions += f.Additions
+		doc.Deletions += f.Deletions
+		doc.Hidden += f.Hidden
+		doc.Files = append(doc.Files, f)
+	}
+	return doc
+}
+
+// budget is what the page may still show.
+type budget struct {
+	files, rows, html int
+}
+
+// take says why a file stays folded, "" when it may be shown.
+func (b *budget) take(rows, bytes int) string {
+	html := rows*rowHTML + bytes
+	if b.files == 0 || b.rows < rows || b.html < html {
+		return "Not loaded"
+	}
+	b.files--
+	b.rows -= rows
+	b.html -= html
+	return ""
 }

@@ -33,44 +33,53 @@ func Text(s string) File { return File{Data: []byte(s)} }
 // and dates give equal SHAs.
 func (s *Server) Commit(ctx context.Context, fullName string, commits ...Commit) (string, error) {
 	r, _, ok := s.repositoryNamed(fullName)
-	if !ok {
-		return "", fmt.Errorf("commit: no repository %q", fullName)
+	if !ok || len(commits) == 0 {
+		return "", fmt.Errorf("commit: no repository %q, or nothing to commit", fullName)
 	}
-	var stream bytes.Buffer
-	written := map[string]bool{}
-	branch := r.DefaultBranch
-	for _, c := range commits {
-		branch = c.Branch
-		if branch == "" {
-			branch = r.DefaultBranch
-		}
-		var from string
-		if !written[branch] {
-			from = s.startOf(ctx, r, branch, written[r.DefaultBranch])
-			written[branch] = true
-		}
-		writeCommit(&stream, c, branch, from, s.Now())
-	}
-	stream.WriteString("done\n")
-	if _, err := s.git(ctx, r.ID, stream.Bytes(), "fast-import", "--quiet", "--done"); err != nil {
+	if err := s.write(ctx, r.ID, r.DefaultBranch, commits); err != nil {
 		return "", err
 	}
 	if err := s.changeRepository(r.fullName(), func(r *repository) { r.PushedAt = s.now() }); err != nil {
 		return "", err
 	}
-	return s.branch(ctx, r.ID, branch)
+	last := commits[len(commits)-1].Branch
+	if last == "" {
+		last = r.DefaultBranch
+	}
+	return s.branch(ctx, r.ID, last)
+}
+
+// write adds commits by one stream of git fast-import.
+func (s *Server) write(ctx context.Context, id int64, defaultBranch string, commits []Commit) error {
+	var stream bytes.Buffer
+	written := map[string]bool{}
+	for _, c := range commits {
+		branch := c.Branch
+		if branch == "" {
+			branch = defaultBranch
+		}
+		var from string
+		if !written[branch] {
+			from = s.startOf(ctx, id, branch, defaultBranch, written[defaultBranch])
+			written[branch] = true
+		}
+		writeCommit(&stream, c, branch, from, s.Now())
+	}
+	stream.WriteString("done\n")
+	_, err := s.git(ctx, id, stream.Bytes(), "fast-import", "--quiet", "--done")
+	return err
 }
 
 // startOf is what the first commit of a stream on branch builds on: the branch itself, else the
 // default branch (as the stream has written it, when it has), else nothing.
-func (s *Server) startOf(ctx context.Context, r repository, branch string, defaultWritten bool) string {
-	if sha, err := s.branch(ctx, r.ID, branch); err == nil {
+func (s *Server) startOf(ctx context.Context, id int64, branch, defaultBranch string, defaultWritten bool) string {
+	if sha, err := s.branch(ctx, id, branch); err == nil {
 		return sha
 	}
 	if defaultWritten {
-		return "refs/heads/" + r.DefaultBranch
+		return "refs/heads/" + defaultBranch
 	}
-	sha, err := s.branch(ctx, r.ID, r.DefaultBranch)
+	sha, err := s.branch(ctx, id, defaultBranch)
 	if err != nil {
 		return ""
 	}
