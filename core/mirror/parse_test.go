@@ -9,9 +9,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"agent-sandboxing/core"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 const shaA, shaB = "1111111111111111111111111111111111111111", "2222222222222222222222222222222222222222"

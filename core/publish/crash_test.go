@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"agent-sandboxing/core"
 	"agent-sandboxing/core/mirror"
 	"agent-sandboxing/core/publish"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // crash ends a run at its nth call to the world outside, before or after that call has had its

@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"agent-sandboxing/core"
 	"agent-sandboxing/core/github/githubtest"
 	"agent-sandboxing/core/mirror"
 	"agent-sandboxing/core/mirror/mirrortest"
 	"agent-sandboxing/core/publish"
 	"agent-sandboxing/core/store/storetest"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestPublish_OpensThenUpdatesTheSamePullRequest(t *testing.T) {

@@ -109,7 +109,7 @@ func (w *world) session(t *testing.T, files map[string]string) (core.ChatSession
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer pack.Close()
+	defer pack.Close() //nolint:errcheck // never fails
 	if err := ws.Checkout(t.Context(), spec, pack); err != nil {
 		t.Fatal(err)
 	}

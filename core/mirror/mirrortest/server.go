@@ -102,7 +102,7 @@ func (s *Server) Mint(_ context.Context, _ core.Repository, purpose core.TokenPu
 		return core.RepoToken{}, s.MintErr
 	}
 	random := make([]byte, 24)
-	rand.Read(random) //nolint:errcheck // never fails
+	rand.Read(random)
 	value := "ghs_" + hex.EncodeToString(random)
 	s.live[value] = purpose
 	s.minted = append(s.minted, value)
