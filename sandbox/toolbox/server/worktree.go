@@ -1,0 +1,7 @@
+package server
+
+// worktree is the repository as the platform handles it.
+type worktree struct {
+	files    *Files
+	commands Commands
+}
