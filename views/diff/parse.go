@@ -42,7 +42,7 @@ func parseFile(chunk string, open bool, b *budget) File {
 		return f
 	}
 	files, _, err := gitdiff.Parse(strings.NewReader(chunk))
-	if err != nil || len(files) != 1 {
+	if err != nil || len(files) != 1 || !complete(chunk, files[0]) {
 		return rawFile(chunk)
 	}
 	f := describe(files[0], len(chunk))
@@ -59,6 +59,27 @@ func parseFile(chunk string, open bool, b *budget) File {
 		f.Hunks, f.Cut = hunks(f.Path, fragments, limit)
 	}
 	return f
+}
+
+// complete says that every line of content in a patch was read: the parser passes over what it does
+// not know, and a review must not.
+func complete(chunk string, g *gitdiff.File) bool {
+	if g.IsBinary {
+		return true
+	}
+	read, written, content := 0, 0, false
+	for _, t := range g.TextFragments {
+		read += len(t.Lines)
+	}
+	for line := range strings.Lines(chunk) {
+		switch {
+		case strings.HasPrefix(line, "@@"):
+			content = true
+		case content && (line[0] == '+' || line[0] == '-' || line[0] == ' '):
+			written++
+		}
+	}
+	return read == written
 }
 
 // fold says why a file's lines are not shown at first.

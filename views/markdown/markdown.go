@@ -15,8 +15,9 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// maxBytes bounds what is parsed; beyond it the text is shown as it is.
-const maxBytes = 256 << 10
+// maxBytes bounds what is parsed, because parsing some texts takes time that grows with the square of
+// their length; beyond it the text is shown as it is.
+const maxBytes = 64 << 10
 
 // Render returns safe HTML: no raw HTML of the source, no ids, no styles, no forms, no pictures
 // (each becomes a link), links to http, https and mailto only.
