@@ -3,9 +3,11 @@ package mirror_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -241,5 +243,26 @@ func TestWithout_LeavesPathsOut(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+func TestFetch_ARedirectCarriesNoCredential(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var asked atomic.Int64
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	defer elsewhere.Close()
+	b.server.Fault(func(w http.ResponseWriter, r *http.Request) bool {
+		http.Redirect(w, r, elsewhere.URL+r.URL.RequestURI(), http.StatusFound)
+		return true
+	})
+	_, _, err := b.mirror.Checkout(t.Context(), b.session)
+	wantCode(t, err, "repository_moved")
+	if n := asked.Load(); n != 0 {
+		t.Errorf("the other host got %d requests", n)
 	}
 }

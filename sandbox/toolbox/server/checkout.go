@@ -87,8 +87,15 @@ func (w worktree) clear() error {
 			return fileError(err, e.Name())
 		}
 	}
-	if err := root.RemoveAll(platformDir); err != nil {
+	// The folder itself stays: in a container it stands in a root that is not ours to change.
+	old, _, err := readEntries(root, platformDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fileError(err, platformDir)
+	}
+	for _, e := range old {
+		if err := root.RemoveAll(path.Join(platformDir, e.Name())); err != nil {
+			return fileError(err, platformDir)
+		}
 	}
 	return nil
 }
