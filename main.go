@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -22,7 +21,7 @@ type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Run everything in one process: pages, agent, sandboxes, and a database of its own unless DATABASE_URL is set."`
 	Web     webCmd     `cmd:"" help:"Run the pages, the API and the streams."`
 	Worker  workerCmd  `cmd:"" help:"Run the agent, git and the sandboxes."`
-	Migrate migrateCmd `cmd:"" help:"Bring the database to this version's schema."`
+	Migrate migrateCmd `cmd:"" help:"Bring the database at DATABASE_URL to this version's schema."`
 	Doctor  doctorCmd  `cmd:"" help:"Check every dependency and say what to do about each."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
@@ -32,6 +31,9 @@ type (
 	webCmd     struct{}
 	workerCmd  struct{}
 	migrateCmd struct{}
+	doctorCmd  struct {
+		Strict bool `help:"Fail also on what is only degraded."`
+	}
 	versionCmd struct{}
 )
 
@@ -42,25 +44,18 @@ func main() {
 	k := kong.Parse(&c, kong.Name("agent-sandboxing"), kong.UsageOnError(),
 		kong.Description("A self-hosted cloud coding agent. Configuration comes from the environment; the README lists every variable."),
 		kong.BindTo(ctx, (*context.Context)(nil)))
-	if err := k.Run(slog.New(slog.NewJSONHandler(os.Stderr, nil))); err != nil {
+	if err := k.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "agent-sandboxing:", err)
+		stop()
 		os.Exit(1)
 	}
 }
 
+func (serveCmd) Run(ctx context.Context) error  { return run(ctx, config.Serve) }
+func (webCmd) Run(ctx context.Context) error    { return run(ctx, config.Web) }
+func (workerCmd) Run(ctx context.Context) error { return run(ctx, config.Worker) }
+
 func (versionCmd) Run() error {
 	_, err := fmt.Fprintln(os.Stdout, version)
 	return err
-}
-
-func (serveCmd) Run(ctx context.Context, log *slog.Logger) error {
-	return run(ctx, config.Serve, log)
-}
-
-func (webCmd) Run(ctx context.Context, log *slog.Logger) error {
-	return run(ctx, config.Web, log)
-}
-
-func (workerCmd) Run(ctx context.Context, log *slog.Logger) error {
-	return run(ctx, config.Worker, log)
 }

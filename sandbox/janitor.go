@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"agent-sandboxing/core"
@@ -49,7 +50,9 @@ func (s *Service) Sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var failures []error
 	for _, box := range rows {
+		var err error
 		switch {
 		case box.State == core.SandboxStopping:
 			_, err = s.stop(ctx, box, "", "")
@@ -59,18 +62,16 @@ func (s *Service) Sweep(ctx context.Context) error {
 		case time.Since(box.LastUsedAt) > s.idle:
 			_, err = s.stop(ctx, box, "idle", "It was not used for a while. The next message starts it again.")
 		}
-		if err != nil {
-			return err
+		failures = append(failures, err)
+	}
+	if s.maxRunning > 0 {
+		running, err := s.running(ctx)
+		if err == nil && running > s.maxRunning {
+			_, err = s.stopOldest(ctx, running-s.maxRunning)
 		}
+		failures = append(failures, err)
 	}
-	if s.maxRunning <= 0 {
-		return nil
-	}
-	running, err := s.running(ctx)
-	if err == nil && running > s.maxRunning {
-		_, err = s.stopOldest(ctx, running-s.maxRunning)
-	}
-	return err
+	return errors.Join(failures...)
 }
 
 // stop takes one sandbox from ready over stopping to stopped; false when somebody uses it. It can be
@@ -88,7 +89,7 @@ func (s *Service) stop(ctx context.Context, box core.Sandbox, code, message stri
 		event.Code, event.Message = code, message
 		events = append(events, event)
 	}
-	free, err := s.store.MarkSandbox(ctx, box, events...)
+	free, err := s.mark(ctx, box, events...)
 	if err != nil || !free {
 		return false, err
 	}
@@ -100,6 +101,15 @@ func (s *Service) stop(ctx context.Context, box core.Sandbox, code, message stri
 	if err != nil || now == nil || now.State != core.SandboxStopping || now.Generation != box.Generation {
 		return false, err
 	}
-	box.State, box.StopRequestedAt = core.SandboxStopped, time.Time{}
-	return s.store.MarkSandbox(ctx, box, changed(box))
+	box.State = core.SandboxStopped
+	return s.mark(ctx, box, changed(box))
+}
+
+// mark changes a row that no turn uses; false when one does, or when a newer generation is there.
+func (s *Service) mark(ctx context.Context, box core.Sandbox, events ...core.Payload) (bool, error) {
+	free, err := s.store.MarkSandbox(ctx, box, events...)
+	if core.CodeOf(err) == "sandbox_superseded" {
+		return false, nil
+	}
+	return free, err
 }

@@ -166,3 +166,13 @@ func TestRun_ReconcilesAtOnceAndEndsWithItsContext(t *testing.T) {
 	cancel()
 	<-ended
 }
+
+func TestStatus_SaysWhatWorkersShow(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.acquire(t, f.claim)
+	want := core.WorkerStatus{Docker: "ok", Runtime: "runc", Image: dockertest.Image(t), RunningBoxes: 1}
+	if got := f.Status(t.Context()); got != want {
+		t.Errorf("status %+v, want %+v", got, want)
+	}
+}

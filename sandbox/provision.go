@@ -106,8 +106,10 @@ func (p *provision) rebuild(ctx context.Context) (*toolbox.Client, error) {
 	case !old.CheckedOut: // nothing of worth was lost
 	case old.Host == p.place.host:
 		p.box.Volume, p.box.CheckedOut = old.Volume, true
-		event.Code = cmp.Or(old.FailureCode, "sandbox_lost")
-		event.Message = "A new container starts on the same workspace."
+		if old.State != core.SandboxStopped { // a stopped one may go without notice: the server was restarted
+			event.Code = cmp.Or(old.FailureCode, "sandbox_lost")
+			event.Message = "A new container starts on the same workspace."
+		}
 	default:
 		event.Code = "host_changed"
 		event.Message = "The workspace is on another host. It is rebuilt here from the last checkpoint."
@@ -202,7 +204,7 @@ func (p *provision) settle(ctx context.Context, ws *toolbox.Client) error {
 	}
 	was := p.box.State
 	p.box.State, p.box.LastUsedAt = core.SandboxReady, time.Now()
-	p.box.FailureCode, p.box.FailureText, p.box.StopRequestedAt = "", "", time.Time{}
+	p.box.FailureCode, p.box.FailureText = "", ""
 	var events []core.Payload
 	if was != core.SandboxReady {
 		event := changed(p.box)

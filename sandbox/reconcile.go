@@ -3,7 +3,6 @@ package sandbox
 import (
 	"context"
 	"errors"
-	"time"
 
 	"agent-sandboxing/core"
 )
@@ -63,19 +62,19 @@ func (s *Service) compare(ctx context.Context, box core.Sandbox) error {
 		if there.Running {
 			return nil
 		}
-		box.State, box.StopRequestedAt = core.SandboxStopped, time.Time{}
+		box.State = core.SandboxStopped
 	case core.SandboxStopped:
 		if !there.Running {
 			return nil
 		}
-		if free, err := s.store.MarkSandbox(ctx, box); err != nil || !free {
+		if free, err := s.mark(ctx, box); err != nil || !free {
 			return err
 		}
 		return s.runtime.Stop(ctx, box.RuntimeRef)
 	case core.SandboxStopping, core.SandboxFailed: // Sweep finishes the one, the next message the other
 		return nil
 	}
-	_, err = s.store.MarkSandbox(ctx, box, changed(box))
+	_, err = s.mark(ctx, box, changed(box))
 	return err
 }
 
@@ -94,8 +93,8 @@ func (s *Service) RemoveAll(ctx context.Context) error {
 		}
 		row, err := s.store.LiveSandbox(ctx, there.Session)
 		if err == nil && row != nil && row.Generation == there.Generation && (row.State == core.SandboxReady || row.State == core.SandboxStopping) {
-			row.State, row.StopRequestedAt = core.SandboxStopped, time.Time{}
-			_, err = s.store.MarkSandbox(ctx, *row, changed(*row))
+			row.State = core.SandboxStopped
+			_, err = s.mark(ctx, *row, changed(*row))
 		}
 		failures = append(failures, err)
 	}

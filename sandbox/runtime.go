@@ -83,7 +83,9 @@ type Capabilities struct {
 type Store interface {
 	// LiveSandbox returns the session's newest sandbox row of any state, or nil.
 	LiveSandbox(ctx context.Context, id core.SessionID) (*core.Sandbox, error)
-	// SaveSandbox inserts or updates the row and appends the events in one transaction.
+	// SaveSandbox inserts or updates the row and appends the events in one transaction. A copy of an
+	// older generation changes nothing (Conflict sandbox_superseded). A stop request is kept until the
+	// row is neither creating nor ready.
 	SaveSandbox(ctx context.Context, lease core.Lease, box core.Sandbox, events ...core.Payload) error
 	// LatestCheckpoint returns the newest checkpoint with its archive, or nil.
 	LatestCheckpoint(ctx context.Context, id core.SessionID) (*core.Checkpoint, error)

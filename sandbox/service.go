@@ -121,6 +121,22 @@ func (s *Service) Release(ctx context.Context, claim core.Claim, ws core.Platfor
 	}
 }
 
+// Status is what this worker shows of its sandbox host.
+func (s *Service) Status(ctx context.Context) core.WorkerStatus {
+	offers, err := s.runtime.Capabilities(ctx)
+	if err != nil {
+		return core.WorkerStatus{Docker: core.MessageOf(err)}
+	}
+	status := core.WorkerStatus{Docker: "ok", Runtime: offers.Runtime, Image: offers.ImageRef}
+	if !offers.ImageReady {
+		status.Docker = "The sandbox image is not on the Docker host."
+	}
+	if status.RunningBoxes, err = s.running(ctx); err != nil {
+		status.Docker = core.MessageOf(err)
+	}
+	return status
+}
+
 // here asks the runtime once where it is and what it runs with.
 func (s *Service) here(ctx context.Context) (place, error) {
 	s.mu.Lock()

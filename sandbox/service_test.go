@@ -215,7 +215,7 @@ func TestAcquire_SwitchesACleanTreeBack(t *testing.T) {
 		"other branch":  "git switch -q -c elsewhere",
 		"detached":      "git switch -q --detach",
 		"branch gone":   "git switch -q --detach; git branch -q -D -- \"$(git branch --list 'agent/*' | tr -d ' *')\"",
-		"hostile hooks": "git switch -q -c elsewhere; printf '#!/bin/sh\\nexit 1\\n' > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout",
+		"hostile hooks": "git switch -q -c elsewhere; mkdir -p .git/hooks; printf '#!/bin/sh\\nexit 1\\n' > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -233,7 +233,7 @@ func (a *App) Probe(ctx context.Context) (AppInfo, error) {
 	if answer.ID != a.id || !validName(answer.Slug) {
 		return AppInfo{}, unavailable().Because(errors.New("GET /app answered another App"))
 	}
-	info := AppInfo{Slug: answer.Slug, mail: a.bases.mailHost()}
+	info := AppInfo{Slug: answer.Slug, mail: a.bases.NoreplyHost()}
 	needed, err := permissionsFor(core.TokenPublish)
 	if err != nil {
 		return AppInfo{}, err

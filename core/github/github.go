@@ -58,8 +58,8 @@ func (b Bases) GitURL(repo core.Repository) string {
 	return b.Git + "/" + url.PathEscape(repo.Owner) + "/" + url.PathEscape(repo.Name) + ".git"
 }
 
-// mailHost is where no-reply addresses of this GitHub live.
-func (b Bases) mailHost() string {
+// NoreplyHost is where no-reply addresses of this GitHub live.
+func (b Bases) NoreplyHost() string {
 	u, err := url.Parse(b.Web)
 	if err != nil {
 		return "users.noreply.github.com"

@@ -108,7 +108,7 @@ func (m *Mirror) withToken(ctx context.Context, repo core.Repository, use func(*
 		return err
 	}
 	err = use(r)
-	if core.CodeOf(err) != codeRefused {
+	if core.CodeOf(err) != CodeForbidden {
 		return err
 	}
 	select {

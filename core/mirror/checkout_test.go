@@ -57,7 +57,7 @@ func (b *bundle) checkout(t *testing.T, s core.ChatSession) (*mirrortest.Workspa
 	if err != nil {
 		t.Fatalf("Checkout: %v", err)
 	}
-	defer pack.Close()
+	defer pack.Close() //nolint:errcheck // never fails
 	if err := ws.Checkout(t.Context(), spec, pack); err != nil {
 		t.Fatalf("workspace: %v", err)
 	}
@@ -164,7 +164,7 @@ func TestCheckout_ReaderFailsRatherThanEndEarly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pack.Close()
+	_ = pack.Close()
 	packs, err := filepath.Glob(filepath.Join(b.dir, "repos", "7.git", "objects", "pack", "*.pack"))
 	if err != nil || len(packs) == 0 {
 		t.Fatalf("no objects: %v", err)
@@ -180,7 +180,7 @@ func TestCheckout_ReaderFailsRatherThanEndEarly(t *testing.T) {
 	_, pack, err = b.mirror.Checkout(t.Context(), b.session)
 	if err == nil {
 		_, err = io.Copy(io.Discard, pack)
-		pack.Close()
+		_ = pack.Close()
 	}
 	if err == nil {
 		t.Error("a damaged mirror gave a pack that ends well")

@@ -7,8 +7,11 @@ import (
 	"agent-sandboxing/core"
 )
 
-// codeRefused is what GitHub's git answered although a token had been minted.
-const codeRefused = "github_forbidden"
+// CodeForbidden is what GitHub's git answers although a token had been minted.
+const CodeForbidden = "github_forbidden"
+
+// codeMoved is a redirect, which git must not follow with a credential.
+const codeMoved = "repository_moved"
 
 // fetchError turns a git that talked to GitHub into what a person can act on. Anything else, such
 // as a cancelled context, is returned as it is.
@@ -26,12 +29,15 @@ func fetchError(err error) error {
 			"The server has no disk space for the repository. Ask the operator to free some, then try again.").Because(err)
 	case failed.says("Authentication failed", "could not read Username", "could not read Password",
 		"returned error: 401", "returned error: 403", "Repository not found", "' not found", "returned error: 404"):
-		return core.Fail(core.Forbidden, codeRefused,
+		return core.Fail(core.Forbidden, CodeForbidden,
 			"GitHub refused the App access to this repository. Check that the App is still installed on it and may read its contents.").Because(err)
-	case failed.says("not our ref", "unadvertised object", "upload-pack: not our ref"):
+	case failed.says("returned error: 301", "returned error: 302", "returned error: 307", "returned error: 308"):
+		return core.Fail(core.Conflict, "repository_moved",
+			"The repository was renamed or moved on GitHub. Start a new session from its new name; the work tree of this one is kept.").Because(err)
+	case failed.says("not our ref", "unadvertised object"):
 		return core.Fail(core.Conflict, "base_missing",
 			"The commit this session began from is no longer on GitHub. Start a new session.").Because(err)
-	case failed.says("fsck error", "unable to redirect"):
+	case failed.says("fsck error"):
 		return core.Fail(core.Conflict, "repository_rejected",
 			"The repository holds objects that git refuses as unsafe. Run git fsck on a clone to see which.").Because(err)
 	}

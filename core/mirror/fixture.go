@@ -1,7 +1,6 @@
 package mirror
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -30,7 +29,7 @@ func (m *Mirror) FixtureHead(ctx context.Context, repo core.Repository) (core.Br
 		return core.Branch{}, err
 	}
 	defer held.release()
-	_, head, err := m.importFixture(ctx, held, repo)
+	head, err := m.importFixture(ctx, held, repo)
 	return core.Branch{Name: FixtureBranch, SHA: head, Subject: fixtureSubject(repo)}, err
 }
 
@@ -53,7 +52,7 @@ func (m *Mirror) withFixture(ctx context.Context, s core.ChatSession, use func(d
 		return err
 	}
 	if base == "" {
-		if _, base, err = m.importFixture(ctx, held, s.Repository); err != nil {
+		if base, err = m.importFixture(ctx, held, s.Repository); err != nil {
 			return err
 		}
 		if s.BaseSHA != "" && s.BaseSHA != base {
@@ -68,41 +67,40 @@ func (m *Mirror) withFixture(ctx context.Context, s core.ChatSession, use func(d
 }
 
 // importFixture turns the folder into a commit, once per content.
-func (m *Mirror) importFixture(ctx context.Context, held *lock, repo core.Repository) (dir, head string, err error) {
+func (m *Mirror) importFixture(ctx context.Context, held *lock, repo core.Repository) (head string, err error) {
 	name := repo.Name
 	if m.fixtures == "" || !repo.IsFixture() || name == "" || name != filepath.Base(name) || name == "." || name == ".." {
-		return "", "", core.NotFoundError()
+		return "", core.NotFoundError()
 	}
-	if dir, err = m.open(ctx, repo); err != nil {
-		return "", "", err
+	dir, err := m.open(ctx, repo)
+	if err != nil {
+		return "", err
 	}
 	var stream bytes.Buffer
 	if err := writeFixture(&stream, filepath.Join(m.fixtures, name), fixtureSubject(repo)); err != nil {
-		return "", "", err
+		return "", err
 	}
 	digest := sha256.Sum256(stream.Bytes())
 	ref := "refs/agent/fixtures/" + hex.EncodeToString(digest[:])
 	head, err = m.resolve(ctx, dir, ref)
 	if err != nil || head != "" {
-		return dir, head, err
+		return head, err
 	}
 	script := io.MultiReader(strings.NewReader("commit "+ref+"\n"), &stream)
 	if err := m.git.run(ctx, call{dir: dir, args: []string{"fast-import", "--quiet", "--done"}, stdin: script, lock: held}); err != nil {
-		return "", "", fmt.Errorf("import fixture %s: %w", name, err)
+		return "", fmt.Errorf("import fixture %s: %w", name, err)
 	}
-	head, err = m.resolve(ctx, dir, ref)
-	return dir, head, err
+	return m.resolve(ctx, dir, ref)
 }
 
 // writeFixture writes the body of a fast-import commit: what fast-import reads is data, so no
 // attribute, filter or link of the folder has any effect.
-func writeFixture(w io.Writer, folder, subject string) error {
+func writeFixture(out *bytes.Buffer, folder, subject string) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return core.NotFoundError().Because(err)
 	}
 	defer root.Close() //nolint:errcheck // only read
-	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "committer %s\ndata %d\n%s\n", fixtureIdentity, len(subject), subject)
 	err = fs.WalkDir(root.FS(), ".", func(path string, e fs.DirEntry, err error) error {
 		switch {
@@ -121,15 +119,15 @@ func writeFixture(w io.Writer, folder, subject string) error {
 			return err
 		}
 		fmt.Fprintf(out, "M %s inline %s\ndata %d\n", mode, quotePath(path), len(data))
-		out.Write(data)       //nolint:errcheck // Flush reports it
-		out.WriteString("\n") //nolint:errcheck // Flush reports it
+		out.Write(data)
+		out.WriteString("\n")
 		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("read fixture: %w", err)
 	}
-	out.WriteString("done\n") //nolint:errcheck // Flush reports it
-	return out.Flush()
+	out.WriteString("done\n")
+	return nil
 }
 
 // fixtureFile returns a file's git mode and content, "" for what git cannot hold.

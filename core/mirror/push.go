@@ -19,7 +19,7 @@ const pushTimeout = 5 * time.Minute
 // ("" means no such branch). The caller has checked that commit descends from expected, so that the
 // lease never forces anything. Errors are core.Errors: remote_changed, rules_rejected,
 // signatures_required, workflow_permission_missing, file_too_large, secret_blocked, lfs_unsupported,
-// branch_name_blocked, github_forbidden, github_unavailable (perhaps pushed: read the head), else
+// branch_name_blocked, github_forbidden, repository_moved, github_unavailable (perhaps pushed: read the head), else
 // publish_failed.
 func (m *Mirror) Push(ctx context.Context, repo core.Repository, token core.RepoToken, q *Quarantine, commit, branch, expected string) error {
 	if !strings.HasPrefix(branch, "agent/") || !safeBranch(branch) || !isSHA(commit) || (expected != "" && !isSHA(expected)) {
@@ -45,7 +45,7 @@ func (m *Mirror) Push(ctx context.Context, repo core.Repository, token core.Repo
 	if reason, refused := parsePorcelain(out.String(), ref); refused {
 		return pushRefused(reason, failed)
 	}
-	if err := fetchError(err); core.CodeOf(err) == codeRefused {
+	if err := fetchError(err); core.CodeOf(err) == CodeForbidden || core.CodeOf(err) == codeMoved {
 		return err
 	}
 	return core.Fail(core.Unavailable, "github_unavailable",
@@ -77,26 +77,26 @@ func pushRefused(reason string, failed *gitError) error {
 			return strings.Contains(reason, t) || slices.ContainsFunc(said, func(l string) bool { return strings.Contains(l, t) })
 		})
 	}
-	refuse := func(code, message string) error { return core.Fail(core.Conflict, code, message).Because(failed) }
+	answer := core.Fail(core.Conflict, "publish_failed", "GitHub refused the push. Look at the repository's rules and the App's permissions, then publish again.")
 	switch {
 	case has("without `workflows` permission", "without workflows permission", "create or update workflow"):
-		return refuse("workflow_permission_missing", "GitHub does not let this App change workflow files. Undo the changes below .github/workflows, or make them yourself.")
+		answer = core.Fail(core.Conflict, "workflow_permission_missing", "GitHub does not let this App change workflow files. Undo the changes below .github/workflows, or make them yourself.")
 	case has("PUSH PROTECTION", "push protection"):
-		return refuse("secret_blocked", "GitHub found a secret in the changes and refused the push"+places(said)+". Remove it from the files and publish again.")
+		answer = core.Fail(core.Conflict, "secret_blocked", "GitHub found a secret in the changes and refused the push"+places(said)+". Remove it from the files and publish again.")
 	case has("GH001", "exceeds GitHub's file size limit"):
-		return refuse("file_too_large", "GitHub takes no file above 100 MB"+largeFiles(said)+". Remove it from the changes and publish again.")
+		answer = core.Fail(core.Conflict, "file_too_large", "GitHub takes no file above 100 MB"+largeFiles(said)+". Remove it from the changes and publish again.")
 	case has("GH008"):
-		return refuse("lfs_unsupported", "The changes hold a Git LFS pointer whose content GitHub does not know. Remove it and publish again.")
+		answer = core.Fail(core.Conflict, "lfs_unsupported", "The changes hold a Git LFS pointer whose content GitHub does not know. Remove it and publish again.")
 	case has("verified signatures", "signed commits", "signatures are required"):
-		return refuse("signatures_required", "The repository's rules demand signed commits, which the platform does not make: "+rules(said))
+		answer = core.Fail(core.Conflict, "signatures_required", "The repository's rules demand signed commits, which the platform does not make: "+rules(said))
 	case has("GH006", "GH013", "protected branch hook declined", "repository rule violations", "Cannot create ref due to creations being restricted"):
-		return refuse("rules_rejected", "The repository's rules refused the branch: "+rules(said)+" Ask an administrator to let the App push to agent/ branches.")
+		answer = core.Fail(core.Conflict, "rules_rejected", "The repository's rules refused the branch: "+rules(said)+" Ask an administrator to let the App push to agent/ branches.")
 	case has("stale info", "fetch first", "non-fast-forward"):
-		return refuse("remote_changed", "Somebody else pushed to this session's branch on GitHub. Nothing was overwritten: look at the branch there first.")
+		answer = core.Fail(core.Conflict, "remote_changed", "Somebody else pushed to this session's branch on GitHub. Nothing was overwritten: look at the branch there first.")
 	case has("cannot lock ref", "failed to update ref", "directory/file conflict"):
-		return refuse("branch_name_blocked", "A branch named agent stands in the way of agent/… branches. Rename or delete it on GitHub and publish again.")
+		answer = core.Fail(core.Conflict, "branch_name_blocked", "A branch named agent stands in the way of agent/… branches. Rename or delete it on GitHub and publish again.")
 	}
-	return refuse("publish_failed", "GitHub refused the push. Look at the repository's rules and the App's permissions, then publish again.")
+	return answer.Because(failed)
 }
 
 // remoteLines are the server's own lines without prefix, decoration and control characters.

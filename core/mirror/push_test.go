@@ -3,9 +3,11 @@ package mirror_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,7 +25,7 @@ func (b *bundle) work(t *testing.T) (q *mirror.Quarantine, commit string, token 
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { q.Close() })
+	t.Cleanup(func() { _ = q.Close() })
 	commit, err = q.Commit(t.Context(), mirror.Commit{
 		Tree: q.Tree, Parent: q.Base, Message: "Add a file\n\nBody.", Name: "bot", Email: "bot@example.com", When: time.Unix(1_700_000_000, 0),
 	})
@@ -62,7 +64,7 @@ func TestPush_MakesTheSessionsBranchAndMovesItForward(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer again.Close()
+	defer again.Close() //nolint:errcheck // its folder ends with the test
 	if head, err := b.mirror.FetchBranch(ctx, b.repo, token, again, branch); err != nil || head != commit {
 		t.Fatalf("FetchBranch = %s, %v", head, err)
 	}
@@ -171,12 +173,16 @@ func TestFetch_SaysWhatFailed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	status := func(code int) func(http.ResponseWriter, *http.Request) bool {
-		return func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(code); return true }
+		return func(w http.ResponseWriter, _ *http.Request) bool {
+			w.Header().Set("Location", "/elsewhere")
+			w.WriteHeader(code)
+			return true
+		}
 	}
 	for _, c := range []struct {
 		status int
 		code   string
-	}{{500, "github_unavailable"}, {502, "github_unavailable"}, {403, "github_forbidden"}, {404, "github_forbidden"}} {
+	}{{500, "github_unavailable"}, {502, "github_unavailable"}, {403, "github_forbidden"}, {404, "github_forbidden"}, {301, "repository_moved"}} {
 		b.server.Fault(status(c.status))
 		_, _, err := b.mirror.Checkout(t.Context(), b.session)
 		wantCode(t, err, c.code)
@@ -217,7 +223,7 @@ func TestWithout_LeavesPathsOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer q.Close()
+	defer q.Close() //nolint:errcheck // its folder ends with the test
 	tree, err := q.Without(t.Context(), q.Tree, []string{odd, "dir/only.txt"})
 	if err != nil {
 		t.Fatal(err)
@@ -237,5 +243,26 @@ func TestWithout_LeavesPathsOut(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+func TestFetch_ARedirectCarriesNoCredential(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var asked atomic.Int64
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	defer elsewhere.Close()
+	b.server.Fault(func(w http.ResponseWriter, r *http.Request) bool {
+		http.Redirect(w, r, elsewhere.URL+r.URL.RequestURI(), http.StatusFound)
+		return true
+	})
+	_, _, err := b.mirror.Checkout(t.Context(), b.session)
+	wantCode(t, err, "repository_moved")
+	if n := asked.Load(); n != 0 {
+		t.Errorf("the other host got %d requests", n)
 	}
 }

@@ -22,6 +22,8 @@ type Quarantine struct {
 	dir  string
 	Base string // the session's base commit
 	Tree string // the imported work tree, "" when nothing was imported
+	// Nested are folders that were repositories of their own; their files are plain files of Tree.
+	Nested []string
 }
 
 const (
@@ -146,7 +148,7 @@ func (q *Quarantine) accept(ctx context.Context, snap core.Snapshot) error {
 	if err != nil || kind != "tree" {
 		return rejected(err)
 	}
-	q.Tree = snap.TreeSHA
+	q.Tree, q.Nested = snap.TreeSHA, snap.NestedRepositories
 	return nil
 }
 

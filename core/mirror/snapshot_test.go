@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"agent-sandboxing/core"
 	"agent-sandboxing/core/mirror"
 	"agent-sandboxing/core/mirror/mirrortest"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func write(t *testing.T, ws *mirrortest.Workspace, files map[string]string) {

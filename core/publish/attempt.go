@@ -100,13 +100,14 @@ func (a *attempt) mayContinue(ctx context.Context) error {
 	case a.pull != nil && a.pull.State == "merged":
 		return core.Fail(core.Conflict, "pull_request_merged", fmt.Sprintf(
 			"Pull request #%d is merged. Start a new session to go on from the new %s.", a.pull.Number, a.session.BaseBranch))
-	case a.pull != nil && a.pull.State == "closed":
+	case a.pull != nil && a.pull.State == "closed" && a.head != "":
 		return core.Fail(core.Conflict, "pull_request_closed", fmt.Sprintf(
 			"Pull request #%d is closed. Reopen it on GitHub and publish again, or start a new session.", a.pull.Number))
 	case a.head == "":
 		last, err := a.store.LastPublished(ctx, a.session.ID)
 		if err == nil && last != nil {
-			err = core.Fail(core.Conflict, "branch_deleted", "The branch "+a.session.Branch+" was deleted on GitHub. Restore it there and publish again, or start a new session.")
+			err = core.Fail(core.Conflict, "branch_deleted",
+				"The branch "+a.session.Branch+" was deleted on GitHub, which closes its pull request. Restore the branch and reopen it there, then publish again, or start a new session.")
 		}
 		return err
 	}

@@ -14,6 +14,8 @@ var (
 	mention = regexp.MustCompile(`(^|[^A-Za-z0-9_])@([A-Za-z0-9])`)
 	closing = regexp.MustCompile(`(?i)\b(clos|fix|resolv)(e|es|ed)?(:?\s+)(#|GH-|https?://|[\w.-]+/[\w.-]+#)`)
 	skipCI  = regexp.MustCompile(`(?i)\[(skip ci|ci skip|no ci|skip actions|actions skip)\]`)
+	// forged are lines by which a commit message speaks for others or steers checks.
+	forged = regexp.MustCompile(`(?im)^[ \t]*(co-authored-by|signed-off-by|on-behalf-of|skip-checks|agent-session)[ \t]*:.*\n?`)
 	// loads are the elements by which a text can fetch from elsewhere, and comments, which can hide.
 	loads = regexp.MustCompile(`(?i)<(!|/?(img|image|picture|source|video|audio|svg|iframe|object|embed|input|link|style|script)\b)`)
 )

@@ -20,6 +20,7 @@ const (
 	maxFile      = 100 << 20 // GitHub's own
 	maxFiles     = 3000      // GitHub shows no more in a pull request
 	maxLink      = 4096
+	maxNested    = 50 // folders named
 	contentBatch = 32 << 20
 )
 
@@ -55,6 +56,9 @@ func choose(ctx context.Context, q *mirror.Quarantine) (selection, error) {
 		return selection{}, err
 	}
 	set := selection{tree: q.Tree, changes: changes}
+	for _, folder := range q.Nested[:min(len(q.Nested), maxNested)] {
+		set.leftOut = append(set.leftOut, printable(path.Join(folder, ".git"))+": history of a nested repository")
+	}
 	var out []string
 	for i, c := range changes {
 		if rules[i] != "" {

@@ -42,7 +42,7 @@ func (a *attempt) commitMessage() string {
 	}
 	parts := []string{a.title()}
 	first, _, _ := strings.Cut(strings.TrimSpace(cleanText(a.redact(a.p.Body))), "\n\n")
-	if first = cut(first, minBlock); first != "" {
+	if first = strings.TrimSpace(forged.ReplaceAllString(cut(first, minBlock), "")); first != "" {
 		parts = append(parts, first)
 	}
 	trailers := fmt.Sprintf("Co-authored-by: %s <%d+%s@%s>", name, a.person.GitHubID, a.person.Login, a.noreplyHost)

@@ -31,7 +31,9 @@ type Options struct {
 	Redactor  Redactor
 	// Summarize makes the session's next summary from the last one and a finished turn.
 	Summarize func(previous string, request core.Message, f core.Finish) string
-	Worker    core.Worker // Capacity is how many sessions are served at once
+	// Worker is how this process appears in the table; its Capacity, how many sessions are served at
+	// once, is fixed, its host may become known later.
+	Worker func() core.Worker
 	Log       *slog.Logger
 }
 
@@ -44,7 +46,7 @@ type Processor struct {
 
 // NewProcessor makes a processor; Run starts it.
 func NewProcessor(o Options) *Processor {
-	return &Processor{Options: o, slots: make(chan struct{}, max(1, o.Worker.Capacity))}
+	return &Processor{Options: o, slots: make(chan struct{}, max(1, o.Worker().Capacity))}
 }
 
 // Run serves until ctx ends, then lets every turn write its end and returns.
@@ -72,7 +74,7 @@ func (p *Processor) claimAll(ctx context.Context) {
 		default:
 			return
 		}
-		claim, err := p.Store.Claim(ctx, p.Worker, leaseTime)
+		claim, err := p.Store.Claim(ctx, p.Worker(), leaseTime)
 		if err != nil {
 			<-p.slots
 			if !errors.Is(err, core.ErrNoWork) && ctx.Err() == nil {

@@ -37,7 +37,7 @@ func run(t *testing.T, s *store.Store, agent agentFunc, boxes *boxes) stage {
 	worker := storetest.Worker(t, s, "host-1")
 	p := turn.NewProcessor(turn.Options{
 		Store: s, Sandboxes: boxes, Agent: agent, Mirror: mirror{}, Publisher: publisher{}, Signals: hub,
-		Redactor: redact.New("planted-secret"), Worker: worker, Log: slog.New(slog.DiscardHandler),
+		Redactor: redact.New("planted-secret"), Worker: func() core.Worker { return worker }, Log: slog.New(slog.DiscardHandler),
 		Summarize: func(previous string, m core.Message, f core.Finish) string { return previous + string(f.State) + ";" },
 	})
 	var running sync.WaitGroup

@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -19,9 +19,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"agent-sandboxing/agent/modeltest"
-	"agent-sandboxing/core/github/githubtest"
-	"agent-sandboxing/core/github/githubtest/seed"
+	"agent-sandboxing/e2e/standin"
 )
 
 // Where the parts listen unless the environment says otherwise.
@@ -29,6 +27,8 @@ const (
 	productAddr = "127.0.0.1:8080"
 	githubAddr  = "127.0.0.1:8081"
 	modelAddr   = "127.0.0.1:8082"
+	// typing is the pause between two pieces of an answer, so that one sees it grow.
+	typing = 20 * time.Millisecond
 )
 
 func main() {
@@ -107,28 +107,13 @@ func (d *demo) standInGitHub(ctx context.Context, group *errgroup.Group) error {
 	if err := free(ctx, addr, "DEMO_GITHUB_ADDR"); err != nil {
 		return err
 	}
-	dir := filepath.Join(d.dataDir, "stand-in-github")
-	server, err := githubtest.New(githubtest.Options{Dir: dir, Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+	github, err := standin.OpenGitHub(ctx, filepath.Join(d.dataDir, "stand-in-github"), addr)
 	if err != nil {
 		return err
 	}
-	if err := seed.Fill(ctx, server); err != nil {
-		return fmt.Errorf("seed the stand-in: %w", err)
-	}
-	c := server.Config()
-	keyFile := filepath.Join(dir, "app.pem")
-	for k, v := range map[string]string{
-		"GITHUB_BASE_URL": "http://" + addr, "GITHUB_CLIENT_ID": c.ClientID, "GITHUB_CLIENT_SECRET": c.ClientSecret,
-		"GITHUB_APP_ID": fmt.Sprint(c.AppID), "GITHUB_APP_PRIVATE_KEY_FILE": keyFile,
-		"ALLOWED_LOGINS": seed.Owner + "," + seed.Reader, "ADMIN_LOGINS": seed.Admin,
-		"DEMO_LOGINS": strings.Join([]string{seed.Admin, seed.Owner, seed.Reader}, ","),
-	} {
-		d.env[k] = v
-	}
-	d.people = []string{
-		seed.Admin + " (administrator)", seed.Owner + " (may push and publish)", seed.Reader + " (may only read)",
-	}
-	group.Go(func() error { return server.ListenAndServe(ctx, addr) })
+	maps.Copy(d.env, github.Environment())
+	d.people = github.People()
+	group.Go(func() error { return github.Serve(ctx) })
 	return nil
 }
 
@@ -138,11 +123,8 @@ func (d *demo) scriptedModel(ctx context.Context, group *errgroup.Group) error {
 	if err := free(ctx, addr, "DEMO_MODEL_ADDR"); err != nil {
 		return err
 	}
-	d.env["MODEL_BASE_URL"] = "http://" + addr + "/v1"
-	d.env["OPENROUTER_API_KEY"] = "scripted"
-	d.env["AGENT_MODEL"] = modeltest.DemoModel
-	d.env["MODEL_LABEL"] = "Scripted demo model: it follows a script and does not reason"
-	group.Go(func() error { return modeltest.Demo().ListenAndServe(ctx, addr) })
+	maps.Copy(d.env, standin.ModelEnvironment(addr))
+	group.Go(func() error { return standin.ServeModel(ctx, addr, typing) })
 	return nil
 }
 

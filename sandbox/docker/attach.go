@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,6 +39,9 @@ func (r *Runtime) Attach(ctx context.Context, ref string) (io.ReadWriteCloser, e
 			return err
 		}
 		hijacked, err = once.ContainerAttach(ctx, ref, container.AttachOptions{Stream: true, Stdin: true, Stdout: true})
+		if err != nil && strings.HasSuffix(err.Error(), "received 404") { // the one status that the client gives as text only
+			return lost().Because(err)
+		}
 		return err
 	})
 	if err != nil {

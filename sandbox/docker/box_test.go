@@ -1,6 +1,7 @@
 package docker_test
 
 import (
+	"io"
 	"strings"
 	"testing"
 
@@ -32,7 +33,6 @@ func start(t testing.TB, r *docker.Runtime, spec sandbox.Spec) box {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := box{ref: ref}
 	stream, err := r.Attach(t.Context(), ref)
 	if err != nil {
 		t.Fatal(err)
@@ -40,11 +40,27 @@ func start(t testing.TB, r *docker.Runtime, spec sandbox.Spec) box {
 	if err := r.Start(t.Context(), ref); err != nil {
 		t.Fatal(err)
 	}
-	if b.Client, err = toolbox.Dial(t.Context(), stream, toolbox.Options{}); err != nil {
+	return dial(t, ref, stream)
+}
+
+// attach speaks to a container that runs already.
+func attach(t testing.TB, r *docker.Runtime, ref string) box {
+	t.Helper()
+	stream, err := r.Attach(t.Context(), ref)
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = b.Close() })
-	return b
+	return dial(t, ref, stream)
+}
+
+func dial(t testing.TB, ref string, stream io.ReadWriteCloser) box {
+	t.Helper()
+	client, err := toolbox.Dial(t.Context(), stream, toolbox.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return box{Client: client, ref: ref}
 }
 
 // sh runs a shell text and returns its exit status and output.

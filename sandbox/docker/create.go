@@ -102,10 +102,13 @@ func (r *Runtime) volume(ctx context.Context, name string, fresh bool, spec sand
 	})
 }
 
-// furnish gives a new volume the two folders that belong to the sandbox's user; the volume's own root
-// stays the host's.
+// furnish gives a new volume the folders that belong to the sandbox's user, the toolbox's own beside
+// repo and home. The volume's root stays the host's: no command can put another folder in their place.
 func (r *Runtime) furnish(ctx context.Context, ref string) error {
-	return r.unpack(ctx, ref, workspaceDir, file{name: "repo/", mode: 0o755, uid: 1000}, file{name: "home/", mode: 0o700, uid: 1000})
+	return r.unpack(ctx, ref, workspaceDir,
+		file{name: "repo/", mode: 0o755, uid: 1000},
+		file{name: "home/", mode: 0o700, uid: 1000},
+		file{name: ".platform/", mode: 0o700, uid: 1000})
 }
 
 func (r *Runtime) dropVolume(ctx context.Context, name string) {

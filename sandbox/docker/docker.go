@@ -37,14 +37,16 @@ type Config struct {
 
 // Runtime is a sandbox.Runtime on one Docker daemon.
 type Runtime struct {
-	config Config
-	api    *client.Client
+	config  Config
+	api     *client.Client
+	volumes string // what names of toolbox volumes begin with
 
-	mu       sync.Mutex
-	host     string          // the daemon's id, once known
-	images   map[string]bool // ids of images that were found to hold what a sandbox needs
-	toolbox  map[string]string
-	checking sync.Mutex // serialises the slow first look at an image or toolbox
+	mu     sync.Mutex
+	host   string          // the daemon's id, once known
+	images map[string]bool // ids of images that were found to hold what a sandbox needs
+	filled map[string]bool // names of toolbox volumes that were found whole
+
+	checking sync.Mutex // serialises the slow first look at an image or a toolbox volume
 }
 
 var _ sandbox.Runtime = (*Runtime)(nil)
@@ -61,7 +63,7 @@ func New(config Config) (*Runtime, error) {
 	if err != nil {
 		return nil, core.Fail(core.Invalid, "invalid_configuration", "DOCKER_HOST is not an address that the Docker client understands.").Because(err)
 	}
-	return &Runtime{config: config, api: api, images: map[string]bool{}, toolbox: map[string]string{}}, nil
+	return &Runtime{config: config, api: api, volumes: "toolbox-", images: map[string]bool{}, filled: map[string]bool{}}, nil
 }
 
 // Close frees the idle connections. Streams that were attached stay open.

@@ -45,12 +45,12 @@ func (r *Runtime) image(ctx context.Context, ref string) (dockerimage.InspectRes
 
 // usable looks into an image once: it must have bash, git and coreutils.
 func (r *Runtime) usable(ctx context.Context, id string) error {
-	if r.knows(id) {
+	if r.knows(r.images, id) {
 		return nil
 	}
 	r.checking.Lock()
 	defer r.checking.Unlock()
-	if r.knows(id) {
+	if r.knows(r.images, id) {
 		return nil
 	}
 	output, err := r.probe(ctx, id)
@@ -60,16 +60,20 @@ func (r *Runtime) usable(ctx context.Context, id string) error {
 	if lack := lacks(output); lack != "" {
 		return unsupported(lack, nil)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.images[id] = true
+	r.learn(r.images, id)
 	return nil
 }
 
-func (r *Runtime) knows(id string) bool {
+func (r *Runtime) knows(what map[string]bool, id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.images[id]
+	return what[id]
+}
+
+func (r *Runtime) learn(what map[string]bool, id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	what[id] = true
 }
 
 func unsupported(lack string, cause error) error {
@@ -98,7 +102,7 @@ func (r *Runtime) probe(ctx context.Context, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer out.Close()
+	defer func() { _ = out.Close() }()
 	if err := r.Start(ctx, ref); err != nil {
 		if text := err.Error(); strings.Contains(text, "executable file not found") || strings.Contains(text, "no such file or directory") {
 			return "", unsupported("bash", err)

@@ -26,12 +26,15 @@ func (r *Runtime) inject(ctx context.Context, architecture, imageID string) (str
 	if err != nil {
 		return "", err
 	}
-	r.checking.Lock()
-	defer r.checking.Unlock()
-	if name, ok := r.toolbox[architecture]; ok {
+	name := r.volumes + sum
+	if r.knows(r.filled, name) && r.present(ctx, name) {
 		return name, nil
 	}
-	name := "toolbox-" + sum
+	r.checking.Lock()
+	defer r.checking.Unlock()
+	if r.knows(r.filled, name) && r.present(ctx, name) {
+		return name, nil
+	}
 	if err := r.work(ctx, "make the toolbox volume", func(ctx context.Context) error {
 		_, err := r.api.VolumeCreate(ctx, volume.CreateOptions{Name: name, Labels: map[string]string{labelProduct: "true"}})
 		return err
@@ -52,8 +55,18 @@ func (r *Runtime) inject(ctx context.Context, architecture, imageID string) (str
 			return "", err
 		}
 	}
-	r.toolbox[architecture] = name
+	r.learn(r.filled, name)
 	return name, nil
+}
+
+// present is false when somebody has pruned the volume since it was filled: Docker would then start
+// the container on an empty one.
+func (r *Runtime) present(ctx context.Context, name string) bool {
+	err := r.ask(ctx, "look for the toolbox volume", func(ctx context.Context) error {
+		_, err := r.api.VolumeInspect(ctx, name)
+		return err
+	})
+	return err == nil
 }
 
 // carrier makes the never-started container. Its fixed name is the lock among workers that fill the
@@ -99,7 +112,7 @@ func (r *Runtime) holds(ctx context.Context, ref, want string) (bool, error) {
 		if err != nil {
 			return err
 		}
-		defer stream.Close()
+		defer func() { _ = stream.Close() }()
 		archive := tar.NewReader(stream)
 		if _, err := archive.Next(); err != nil {
 			return err

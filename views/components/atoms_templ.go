@@ -415,7 +415,7 @@ func fileCells(f FileProps) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		} else {
+		} else if f.Additions+f.Deletions > 0 {
 			templ_7745c5c3_Err = Counts(f.Additions, f.Deletions).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -212,7 +212,7 @@ func ComposerState(c ComposerProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if c.Active {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "Runs after the current turn.")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<span class=\"max-sm:hidden\">Runs after the current turn.</span>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

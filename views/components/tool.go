@@ -8,56 +8,56 @@ import (
 	"agent-sandboxing/views/text"
 )
 
-// verb is what the agent does, or did, with a tool's object.
-func verb(t ToolProps) string {
-	now := t.State == "running"
-	pick := func(running, done string) string {
-		if now {
-			return running
+// domID is an id that is unique in the page and safe in a selector, whatever the model called the call.
+func domID(prefix string, t ToolProps) string {
+	call := strings.Map(func(r rune) rune {
+		if r == '-' || r == '_' || (r >= '0' && r <= '9') || (r >= 'a' && r <= 'z') || (r >= 'A' && r <= 'Z') {
+			return r
 		}
+		return '_'
+	}, t.CallID)
+	return prefix + "-" + text.ShortID(t.MessageID) + "-" + call
+}
+
+// verb is what the agent does, did, or was to do with a tool's object.
+func verb(t ToolProps) string {
+	running, done, plain := verbs(t.Tool)
+	switch {
+	case t.State == "running":
+		return running
+	case t.State == "ok", t.State == "error" && t.Tool == "bash":
 		return done
-	}
-	switch t.Tool {
-	case "read":
-		return pick("Reading", "Read")
-	case "write":
-		return pick("Writing", "Wrote")
-	case "edit":
-		return pick("Editing", "Edited")
-	case "bash":
-		return pick("Running", "Ran")
-	case "grep":
-		return pick("Searching", "Searched")
-	case "find":
-		return pick("Looking for", "Looked for")
-	case "ls":
-		return pick("Listing", "Listed")
-	case "subagent":
-		return pick("Delegating", "Delegated")
-	case "publish_pull_request":
-		return pick("Publishing", "Published")
-	case "environment_verify":
-		return pick("Verifying the environment", "Verified the environment")
-	case "run_checks":
-		return pick("Running checks", "Ran checks")
 	default:
-		return t.Tool
+		return plain
 	}
 }
 
-// attempt is the verb of a call that did not do it.
-func attempt(t ToolProps) string {
-	switch t.State {
-	case "refused", "cancelled", "interrupted":
-		t.State = "running"
-		return verb(t)
-	case "error":
-		if t.Tool != "bash" {
-			t.State = "running"
-		}
-		return verb(t)
+func verbs(tool string) (running, done, plain string) {
+	switch tool {
+	case "read":
+		return "Reading", "Read", "Read"
+	case "write":
+		return "Writing", "Wrote", "Write"
+	case "edit":
+		return "Editing", "Edited", "Edit"
+	case "bash":
+		return "Running", "Ran", "Run"
+	case "grep":
+		return "Searching", "Searched", "Search"
+	case "find":
+		return "Looking for", "Looked for", "Look for"
+	case "ls":
+		return "Listing", "Listed", "List"
+	case "subagent":
+		return "Delegating", "Delegated", "Delegate"
+	case "publish_pull_request":
+		return "Publishing", "Published", "Publish"
+	case "environment_verify":
+		return "Verifying the environment", "Verified the environment", "Verify the environment"
+	case "run_checks":
+		return "Running checks", "Ran checks", "Run checks"
 	default:
-		return verb(t)
+		return tool, tool, tool
 	}
 }
 

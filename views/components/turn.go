@@ -6,9 +6,9 @@ import (
 	"agent-sandboxing/views/text"
 )
 
-// started says that there is a log to show: the sandbox is being prepared, or more.
+// started says that there is a log to show, or that one is about to begin.
 func (t TurnProps) started() bool {
-	return t.State == "preparing" || !t.StartedAt.IsZero() || (t.State != "queued" && len(t.Items) > 0)
+	return t.State == "preparing" || !t.StartedAt.IsZero() || len(t.Items) > 0
 }
 
 func (t TurnProps) active() bool {
@@ -32,7 +32,7 @@ func (t TurnProps) label() string {
 	}
 	switch t.State {
 	case "preparing":
-		return "Preparing the sandbox"
+		return "Waiting for the sandbox"
 	case "completed":
 		if took == "" {
 			return "Done"

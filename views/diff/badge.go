@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 )
@@ -86,7 +87,7 @@ func modeText(before, after string) string {
 
 // Folder is the files of one folder, in the patch's order.
 type Folder struct {
-	Name  string // with a slash at the end, "" for the top
+	Name  string // with a slash at the end, "./" for the top
 	Files []File
 }
 
@@ -100,7 +101,7 @@ func (d Document) Folders() []Folder {
 		if !ok {
 			i = len(out)
 			at[name] = i
-			out = append(out, Folder{Name: name})
+			out = append(out, Folder{Name: cmp.Or(name, "./")})
 		}
 		out[i].Files = append(out[i].Files, f)
 	}

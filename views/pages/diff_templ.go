@@ -68,7 +68,7 @@ func Diff(p DiffProps) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				for _, g := range p.Diff.Folders() {
-					if g.Name != "" {
+					if len(p.Diff.Files) > len(g.Files) {
 						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<div class=\"tree-folder truncate\" title=\"")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
@@ -220,7 +220,7 @@ func diffBar(p DiffProps) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "</code></span></h1></div><span class=\"hint\">captured")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "</code></span></h1></div><span class=\"spaced hint\"><span>captured</span>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -467,7 +467,7 @@ func treeRow(f diff.File) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		} else {
+		} else if f.Additions+f.Deletions > 0 {
 			templ_7745c5c3_Err = components.Counts(f.Additions, f.Deletions).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -536,7 +536,7 @@ func diffFile(p DiffProps, f diff.File) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 44, "<span class=\"min-w-0\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 44, "<span class=\"flex min-w-0 flex-wrap gap-x-2\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -617,7 +617,7 @@ func diffFile(p DiffProps, f diff.File) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if !f.Binary {
+		if f.Additions+f.Deletions > 0 {
 			templ_7745c5c3_Err = components.Counts(f.Additions, f.Deletions).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

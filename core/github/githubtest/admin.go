@@ -1,7 +1,10 @@
 package githubtest
 
 import (
+	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -61,15 +64,52 @@ func (s *Server) AddRepository(r Repository) (int64, error) {
 	if _, ok := s.account(r.Owner); !ok {
 		return 0, fmt.Errorf("add repository: no account %q", r.Owner)
 	}
+	id, err := s.reserveRepository(&r)
+	if err != nil {
+		return 0, err
+	}
+	return id, s.register(id, r)
+}
+
+// AddRepositoryWith adds a repository with its history. It is there whole or not at all, so a demo
+// that was killed while it seeded goes on where it stopped.
+func (s *Server) AddRepositoryWith(ctx context.Context, r Repository, commits ...Commit) error {
+	if _, ok := s.account(r.Owner); !ok {
+		return fmt.Errorf("add repository: no account %q", r.Owner)
+	}
+	id, err := s.reserveRepository(&r)
+	if err != nil {
+		return err
+	}
+	if len(commits) > 0 {
+		if err := s.write(ctx, id, r.DefaultBranch, commits); err != nil {
+			return err
+		}
+	}
+	return s.register(id, r)
+}
+
+// reserveRepository takes an id and makes its bare repository, before anybody can see it.
+func (s *Server) reserveRepository(r *Repository) (int64, error) {
 	if r.DefaultBranch == "" {
 		r.DefaultBranch = "main"
 	}
 	var id int64
-	err := s.update(func(st *state) error {
+	err := s.update(func(*state) error {
+		id = s.nextID()
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return id, s.initBare(id, r.DefaultBranch)
+}
+
+func (s *Server) register(id int64, r Repository) error {
+	return s.update(func(st *state) error {
 		if st.named(r.Owner+"/"+r.Name) >= 0 {
 			return fmt.Errorf("add repository: %s/%s exists", r.Owner, r.Name)
 		}
-		id = s.nextID()
 		access := map[string]Permission{}
 		for login, p := range r.Access {
 			access[strings.ToLower(login)] = p
@@ -81,10 +121,17 @@ func (s *Server) AddRepository(r Repository) (int64, error) {
 		})
 		return nil
 	})
-	if err != nil {
-		return 0, err
-	}
-	return id, s.initBare(id, r.DefaultBranch)
+}
+
+// HasRepository says whether a repository has that name or had it.
+func (s *Server) HasRepository(fullName string) bool {
+	_, _, ok := s.repositoryNamed(fullName)
+	return ok
+}
+
+// HasInstallation says whether the App is installed on an account.
+func (s *Server) HasInstallation(account string) bool {
+	return slices.ContainsFunc(s.installations(), func(in installation) bool { return strings.EqualFold(in.Account, account) })
 }
 
 // SetPermission changes what a person may do with a repository.
@@ -100,6 +147,16 @@ func (s *Server) SetPrivate(fullName string, private bool) error {
 // SetArchived makes a repository read-only, or ends that.
 func (s *Server) SetArchived(fullName string, archived bool) error {
 	return s.changeRepository(fullName, func(r *repository) { r.Archived = archived })
+}
+
+// RejectPushes makes every push to a repository fail with a text on the client's standard error, as
+// branch rules do ("error: GH006: Protected branch update failed …"); "" ends that.
+func (s *Server) RejectPushes(fullName, text string) error {
+	r, _, ok := s.repositoryNamed(fullName)
+	if !ok {
+		return fmt.Errorf("no repository %q", fullName)
+	}
+	return os.WriteFile(filepath.Join(s.bareDir(r.ID), "rejection"), []byte(text), 0o600)
 }
 
 // RenameRepository gives a repository a new name; the old one redirects.

@@ -33,48 +33,55 @@ func Text(s string) File { return File{Data: []byte(s)} }
 // and dates give equal SHAs.
 func (s *Server) Commit(ctx context.Context, fullName string, commits ...Commit) (string, error) {
 	r, _, ok := s.repositoryNamed(fullName)
-	if !ok {
-		return "", fmt.Errorf("commit: no repository %q", fullName)
+	if !ok || len(commits) == 0 {
+		return "", fmt.Errorf("commit: no repository %q, or nothing to commit", fullName)
 	}
-	var stream bytes.Buffer
-	written := map[string]bool{}
-	branch := r.DefaultBranch
-	for _, c := range commits {
-		branch = c.Branch
-		if branch == "" {
-			branch = r.DefaultBranch
-		}
-		var from string
-		if !written[branch] {
-			from = s.startOf(ctx, r, branch, written[r.DefaultBranch])
-			written[branch] = true
-		}
-		writeCommit(&stream, c, branch, from, s.Now())
-	}
-	stream.WriteString("done\n")
-	if _, err := s.git(ctx, r.ID, stream.Bytes(), "fast-import", "--quiet", "--done"); err != nil {
+	if err := s.write(ctx, r.ID, r.DefaultBranch, commits); err != nil {
 		return "", err
 	}
 	if err := s.changeRepository(r.fullName(), func(r *repository) { r.PushedAt = s.now() }); err != nil {
 		return "", err
 	}
-	return s.branch(ctx, r.ID, branch)
+	last := commits[len(commits)-1].Branch
+	if last == "" {
+		last = r.DefaultBranch
+	}
+	return s.branch(ctx, r.ID, last)
 }
 
-// startOf is what the first commit of a stream on branch builds on: the branch itself, else the
-// default branch (as the stream has written it, when it has), else nothing.
-func (s *Server) startOf(ctx context.Context, r repository, branch string, defaultWritten bool) string {
-	if sha, err := s.branch(ctx, r.ID, branch); err == nil {
-		return sha
-	}
-	if defaultWritten {
-		return "refs/heads/" + r.DefaultBranch
-	}
-	sha, err := s.branch(ctx, r.ID, r.DefaultBranch)
+// write adds commits by one stream of git fast-import.
+func (s *Server) write(ctx context.Context, id int64, defaultBranch string, commits []Commit) error {
+	refs, err := s.branches(ctx, id, "")
 	if err != nil {
-		return ""
+		return err
 	}
-	return sha
+	// tips is what a branch's next commit builds on; a branch of this stream continues by itself.
+	tips := map[string]string{}
+	for _, ref := range refs {
+		tips[ref.Name] = ref.SHA
+	}
+	written := map[string]bool{}
+	var stream bytes.Buffer
+	for _, c := range commits {
+		branch := c.Branch
+		if branch == "" {
+			branch = defaultBranch
+		}
+		from := tips[branch]
+		switch {
+		case written[branch]:
+			from = ""
+		case from == "" && written[defaultBranch]:
+			from = "refs/heads/" + defaultBranch
+		case from == "":
+			from = tips[defaultBranch]
+		}
+		written[branch] = true
+		writeCommit(&stream, c, branch, from, s.Now())
+	}
+	stream.WriteString("done\n")
+	_, err = s.git(ctx, id, stream.Bytes(), "fast-import", "--quiet", "--done")
+	return err
 }
 
 // Head is the commit that a branch points to.

@@ -95,7 +95,7 @@ func (w *Workspace) Snapshot(ctx context.Context, pack io.Writer) (core.Snapshot
 // git runs one command; its stdout goes to out, or is returned when out is nil.
 func (w *Workspace) git(ctx context.Context, in io.Reader, out io.Writer, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
-	cmd.Env = append(os.Environ(), cleanEnv...)
+	cmd.Env = environ()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, &stdout, &stderr
 	if out != nil {

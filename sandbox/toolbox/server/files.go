@@ -27,6 +27,16 @@ const (
 type Layout struct {
 	Workspace string
 	Tmp       string
+	// Virtual says that commands know the folders as /workspace and /tmp, because they see no others.
+	Virtual bool
+}
+
+// seen are the folders as commands know them.
+func (l Layout) seen() (workspace, tmp string) {
+	if l.Virtual {
+		return path.Dir(repoName), tmpName
+	}
+	return l.Workspace, l.Tmp
 }
 
 // Files answers for the files below the repository and /tmp, and for nothing else.
@@ -60,15 +70,6 @@ func OpenFiles(layout Layout) (*Files, error) {
 func (f *Files) Close() error {
 	return errors.Join(f.workspace.Close(), f.tmp.Close())
 }
-
-// RepoDir and the others are paths on this machine, for programs.
-func (f *Files) RepoDir() string { return path.Join(f.layout.Workspace, "repo") }
-
-// HomeDir is HOME of every command.
-func (f *Files) HomeDir() string { return path.Join(f.layout.Workspace, "home") }
-
-// TmpDir is where /tmp lies.
-func (f *Files) TmpDir() string { return f.layout.Tmp }
 
 // place is a path that a request named, resolved: below its root and free of links, except that the
 // last name may be a link when it was not to be followed.

@@ -52,7 +52,7 @@ func (s *server) run(ctx context.Context, a wire.RunArgs) (any, error) {
 	return result, nil
 }
 
-// dir is where a command starts, as a path on this machine.
+// dir is where a command starts, as commands know it.
 func (f *Files) dir(name wire.Name) (string, error) {
 	p, err := f.existing(name, true)
 	if err != nil {
@@ -62,17 +62,19 @@ func (f *Files) dir(name wire.Name) (string, error) {
 	if !p.info.IsDir() {
 		return "", wire.Fail(wire.NotADirectory, p.name())
 	}
+	workspace, tmp := f.layout.seen()
 	if p.prefix == tmpName {
-		return path.Join(f.TmpDir(), p.rel), nil
+		return path.Join(tmp, p.rel), nil
 	}
-	return path.Join(f.RepoDir(), p.rel), nil
+	return path.Join(workspace, "repo", p.rel), nil
 }
 
 // env is the fixed part of a command's environment. Commands adds PATH.
 func (f *Files) env() []string {
+	workspace, tmp := f.layout.seen()
 	return []string{
-		"HOME=" + f.HomeDir(),
-		"TMPDIR=" + f.TmpDir(),
+		"HOME=" + path.Join(workspace, "home"),
+		"TMPDIR=" + tmp,
 		"LANG=C.UTF-8",
 		"PAGER=cat",
 		"GIT_PAGER=cat",

@@ -25,7 +25,7 @@ type Commands interface {
 // Shell is one shell text to run.
 type Shell struct {
 	Text string
-	Dir  string   // absolute, on this machine
+	Dir  string   // absolute, as commands know it
 	Env  []string // the whole environment but PATH
 }
 
