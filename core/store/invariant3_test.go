@@ -183,6 +183,9 @@ func TestInvariant3_StateAndEventCommitTogether(t *testing.T) {
 				if ctx.Err() != nil {
 					t.Fatalf("cut %s %d: it hung", mode, at)
 				}
+				if err != nil && core.CodeOf(err) != "database_unavailable" {
+					t.Errorf("cut %s %d: %v, want database_unavailable", mode, at, err)
+				}
 				statements = proxy.arm(0, mode)
 				if d := disagreement(t, healthy); d != "" {
 					t.Fatalf("cut %s %d (answer: %v):\n%s", mode, at, err, d)

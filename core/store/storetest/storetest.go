@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -87,7 +88,7 @@ func create(tb testing.TB, source func(context.Context, *pgx.Conn, string) (stri
 	if err != nil {
 		tb.Fatalf("prepare template: %v", err)
 	}
-	name := "t_" + hex.EncodeToString([]byte(uuid.NewString())[:8]) + fmt.Sprint(time.Now().UnixNano())
+	name := "t_" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	if _, err := admin.Exec(ctx, "CREATE DATABASE "+name+clause); err != nil {
 		tb.Fatalf("create database: %v", err)
 	}
