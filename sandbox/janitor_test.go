@@ -81,14 +81,15 @@ func TestReconcile_RowsAndContainersBothWays(t *testing.T) {
 		f.store.types(claim.Session.ID)
 		return claim
 	}
-	fine, orphan, stale, killed, wrongly, half := standing(), standing(), standing(), standing(), standing(), standing()
+	fine, orphan, stale, failed, killed, wrongly, half := standing(), standing(), standing(), standing(), standing(), standing(), standing()
 	ref := func(c core.Claim) string { return f.store.box(t, c.Session.ID).RuntimeRef }
-	orphanRef, staleRef := ref(orphan), ref(stale)
+	orphanRef, staleRef, failedRef := ref(orphan), ref(stale), ref(failed)
 
 	f.store.mu.Lock()
 	delete(f.store.boxes, orphan.Session.ID)
 	f.store.mu.Unlock()
-	f.store.change(stale.Session.ID, func(box *core.Sandbox) { box.Generation, box.State = 2, core.SandboxFailed })
+	f.store.change(stale.Session.ID, func(box *core.Sandbox) { box.Generation = 2 })
+	f.store.change(failed.Session.ID, func(box *core.Sandbox) { box.State = core.SandboxFailed })
 	dockertest.Docker(t, "kill", ref(killed))
 	f.store.change(wrongly.Session.ID, func(box *core.Sandbox) { box.State = core.SandboxStopped })
 	f.store.change(half.Session.ID, func(box *core.Sandbox) { box.State = core.SandboxCreating })
@@ -101,7 +102,7 @@ func TestReconcile_RowsAndContainersBothWays(t *testing.T) {
 	if err := f.Reconcile(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for name, gone := range map[string]string{"without a row": orphanRef, "of an old generation": staleRef} {
+	for name, gone := range map[string]string{"without a row": orphanRef, "of an old generation": staleRef, "of a failed row": failedRef} {
 		if _, err := f.runtime.Inspect(t.Context(), gone); core.CodeOf(err) != "sandbox_lost" {
 			t.Errorf("container %s is still there: %v", name, err)
 		}
