@@ -229,7 +229,7 @@ func join(text, note string) string {
 func readArguments(raw string) (json.RawMessage, error) {
 	empty := json.RawMessage("{}")
 	text := bytes.TrimSpace([]byte(raw))
-	if len(text) == 0 {
+	if len(text) == 0 || string(text) == "null" {
 		return empty, nil
 	}
 	var inner string

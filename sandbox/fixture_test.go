@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -29,7 +30,7 @@ type fixture struct {
 	claim   core.Claim
 }
 
-func setup(t *testing.T, change ...func(*sandbox.Options)) *fixture {
+func setup(t testing.TB, change ...func(*sandbox.Options)) *fixture {
 	t.Helper()
 	f := &fixture{runtime: dockertest.New(t), store: newRows(), source: newSource(t)}
 	options := sandbox.Options{
@@ -79,7 +80,7 @@ func (f *fixture) turn(t *testing.T, claim core.Claim, shell string) string {
 	return out
 }
 
-func run(t *testing.T, ws core.Workspace, shell string) string {
+func run(t testing.TB, ws core.Workspace, shell string) string {
 	t.Helper()
 	result, err := ws.Run(t.Context(), core.Command{Shell: shell})
 	if err != nil {
@@ -209,24 +210,36 @@ func (r *rows) types(id core.SessionID) []string {
 // source gives the one commit of a small repository, as the mirror would.
 type source struct {
 	dir, head string
+	pack      []byte
 	refuse    error
 	hang      bool
 }
 
-func newSource(t *testing.T) *source {
+func newSource(t testing.TB) *source {
 	t.Helper()
 	s := &source{dir: t.TempDir()}
 	s.git(t, "init", "-q", "-b", "main")
 	if err := os.WriteFile(filepath.Join(s.dir, "README.md"), []byte("hello\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	s.git(t, "add", ".")
-	s.git(t, "-c", "user.name=Test", "-c", "user.email=test@example.com", "commit", "-q", "-m", "first")
-	s.head = strings.TrimSpace(s.git(t, "rev-parse", "HEAD"))
+	s.commit(t)
 	return s
 }
 
-func (s *source) git(t *testing.T, args ...string) string {
+func (s *source) commit(t testing.TB) {
+	t.Helper()
+	s.git(t, "add", ".")
+	s.git(t, "-c", "user.name=Test", "-c", "user.email=test@example.com", "commit", "-q", "-m", "files")
+	s.head = strings.TrimSpace(s.git(t, "rev-parse", "HEAD"))
+	command := exec.CommandContext(t.Context(), "git", "-C", s.dir, "pack-objects", "--stdout", "--revs", "-q")
+	command.Stdin = strings.NewReader(s.head + "\n")
+	var err error
+	if s.pack, err = command.Output(); err != nil {
+		t.Fatalf("git pack-objects: %v", err)
+	}
+}
+
+func (s *source) git(t testing.TB, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "git", append([]string{"-C", s.dir}, args...)...).CombinedOutput()
 	if err != nil {
@@ -235,7 +248,7 @@ func (s *source) git(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-func (s *source) Checkout(ctx context.Context, session core.ChatSession) (core.Checkout, io.ReadCloser, error) {
+func (s *source) Checkout(_ context.Context, session core.ChatSession) (core.Checkout, io.ReadCloser, error) {
 	if s.refuse != nil {
 		return core.Checkout{}, nil, s.refuse
 	}
@@ -244,13 +257,7 @@ func (s *source) Checkout(ctx context.Context, session core.ChatSession) (core.C
 		r, _ := io.Pipe()
 		return spec, r, nil
 	}
-	command := exec.CommandContext(ctx, "git", "-C", s.dir, "pack-objects", "--stdout", "--revs", "-q")
-	command.Stdin = strings.NewReader(s.head + "\n")
-	pack, err := command.Output()
-	if err != nil {
-		return spec, nil, err
-	}
-	return spec, io.NopCloser(strings.NewReader(string(pack))), nil
+	return spec, io.NopCloser(bytes.NewReader(s.pack)), nil
 }
 
 // eventually waits until something outside this process is so.

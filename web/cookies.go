@@ -18,15 +18,15 @@ import (
 // timeout here: with one, a slow request that began before sign-out would save the record again.
 // Idleness is a matter of the login's own row.
 func newCookies(store scs.Store, https bool) *scs.SessionManager {
-	m := scs.New()
-	m.Store = store
-	m.Lifetime = 30 * 24 * time.Hour
-	m.HashTokenInStore = true
-	m.Cookie.Name = "session"
-	m.Cookie.HttpOnly = true
-	m.Cookie.Path = "/"
-	// Strict would lose the cookie on the way back from GitHub.
-	m.Cookie.SameSite = http.SameSiteLaxMode
+	// A literal, because scs.New starts a goroutine for a memory store that nobody ends.
+	m := &scs.SessionManager{
+		Store: store, Codec: scs.GobCodec{}, Lifetime: 30 * 24 * time.Hour, HashTokenInStore: true,
+		Cookie: scs.SessionCookie{
+			Name: "session", Path: "/", HttpOnly: true, Persist: true,
+			// Strict would lose the cookie on the way back from GitHub.
+			SameSite: http.SameSiteLaxMode,
+		},
+	}
 	if https {
 		m.Cookie.Name = "__Host-session"
 		m.Cookie.Secure = true

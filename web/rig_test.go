@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -100,21 +101,22 @@ func newRig(t *testing.T, options ...option) *rig {
 // run starts server and listener; both are waited for at the end of the test.
 func (r *rig) run(t *testing.T, listener net.Listener, hub *live.Hub) {
 	ctx, stop := context.WithCancel(context.Background())
-	stopped, heard := make(chan error, 1), make(chan error, 1)
-	go func() {
-		heard <- r.store.Listen(ctx, store.Handler{Session: hub.Wake, Partial: hub.WakePartial, Work: hub.WakeWork})
-	}()
-	go func() { stopped <- r.server.Run(ctx, listener) }()
-	done := make(chan error, 1)
-	r.stop, r.stopped = stop, done
-	t.Cleanup(func() {
-		stop()
-		err := <-stopped
-		done <- err
-		if err != nil {
+	var served, heard sync.WaitGroup
+	heard.Go(func() {
+		_ = r.store.Listen(ctx, store.Handler{Session: hub.Wake, Partial: hub.WakePartial, Work: hub.WakeWork}) // ends with ctx
+	})
+	served.Go(func() {
+		if err := r.server.Run(ctx, listener); err != nil {
 			t.Errorf("Run: %v", err)
 		}
-		<-heard
+	})
+	r.stop = func() {
+		stop()
+		served.Wait()
+	}
+	t.Cleanup(func() {
+		r.stop()
+		heard.Wait()
 	})
 }
 

@@ -121,6 +121,18 @@ func (s *Server) build(h *handlers.Handlers, cookies *scs.SessionManager, o Opti
 // Handler is the server without a listener, for tests.
 func (s *Server) Handler() http.Handler { return s.handler }
 
+// Route is a line of the table, for those who check all of them.
+type Route struct{ Method, Path string }
+
+// Routes is every address that the server answers.
+func (s *Server) Routes() []Route {
+	all := make([]Route, 0, len(s.routes))
+	for _, r := range s.routes {
+		all = append(all, Route{r.method, r.path})
+	}
+	return all
+}
+
 // Run serves on l until ctx ends, then stops taking connections, tells the streams to come back,
 // and waits for the answers under way.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {

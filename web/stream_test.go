@@ -267,7 +267,7 @@ func TestStream_SaysRestartAndTheServerStops(t *testing.T) {
 	b := r.signedIn(t, owner)
 	id := b.create("Restart")
 	stream := b.stream("/chat-sessions/" + string(id) + "/events?after=2")
-	r.stop()
+	go r.stop() // waits for the stream's end; the test's clean-up waits for it
 	if m, ok := stream.next(); !ok || m.event != "restart" {
 		t.Errorf("at shutdown: %+v, %v; want restart", m, ok)
 	}

@@ -104,6 +104,26 @@ func TestFindPullRequests_NewestFirstAndOnlyThatHead(t *testing.T) {
 	}
 }
 
+func TestPullRequests_FollowARenamedRepository(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, githubtest.Options{})
+	token := w.mint(t, core.TokenPublish)
+	w.pushBranch(t, token, "agent/a")
+	if err := w.server.RenameRepository("octo-org/widgets", "gizmos"); err != nil {
+		t.Fatal(err)
+	}
+	pr, err := w.app.OpenPullRequest(t.Context(), token, w.repo, textFor("agent/a"))
+	if err != nil || pr.URL != w.url+"/octo-org/gizmos/pull/1" {
+		t.Fatalf("opened %+v, %v", pr, err)
+	}
+	if pr, err = w.app.UpdatePullRequest(t.Context(), token, w.repo, 1, core.PullRequestText{Body: "More"}); err != nil || pr.Body != "More" {
+		t.Errorf("updated %+v, %v", pr, err)
+	}
+	if found, err := w.app.FindPullRequests(t.Context(), token, w.repo, "agent/a"); err != nil || len(found) != 1 {
+		t.Errorf("found %+v, %v", found, err)
+	}
+}
+
 func TestOpenPullRequest_AdoptsTheOpenOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, githubtest.Options{})

@@ -29,6 +29,7 @@ type notifier struct {
 	log  *slog.Logger
 	wake chan struct{} // holds one
 	quit chan struct{}
+	once sync.Once // closes quit
 	done chan struct{}
 
 	mu      sync.Mutex
@@ -84,7 +85,7 @@ func (n *notifier) signal() {
 }
 
 func (n *notifier) stop() {
-	close(n.quit)
+	n.once.Do(func() { close(n.quit) })
 	<-n.done
 }
 

@@ -72,7 +72,7 @@ func setSession(config *pgx.ConnConfig) {
 	}
 }
 
-// Close sends what the notifier still holds and ends every connection.
+// Close sends what the notifier still holds and ends every connection. Closing twice is fine.
 func (s *Store) Close() {
 	s.notify.stop()
 	s.pool.Close()

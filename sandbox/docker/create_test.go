@@ -231,7 +231,7 @@ func TestAttach_AnUnreadStreamDoesNotStallTheDaemon(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stream.Close()
+	defer func() { _ = stream.Close() }()
 	if _, err := b.Read(t.Context(), "/tmp/none", 0, 0); core.CodeOf(err) != "not_found" {
 		t.Fatal(err)
 	}

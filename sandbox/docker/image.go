@@ -102,7 +102,7 @@ func (r *Runtime) probe(ctx context.Context, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer out.Close()
+	defer func() { _ = out.Close() }()
 	if err := r.Start(ctx, ref); err != nil {
 		if text := err.Error(); strings.Contains(text, "executable file not found") || strings.Contains(text, "no such file or directory") {
 			return "", unsupported("bash", err)

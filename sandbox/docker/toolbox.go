@@ -112,7 +112,7 @@ func (r *Runtime) holds(ctx context.Context, ref, want string) (bool, error) {
 		if err != nil {
 			return err
 		}
-		defer stream.Close()
+		defer func() { _ = stream.Close() }()
 		archive := tar.NewReader(stream)
 		if _, err := archive.Next(); err != nil {
 			return err

@@ -105,7 +105,7 @@ func rm(_ context.Context, c *command) error {
 		if err != nil {
 			return err
 		}
-		if rel == "." || rel == "repo" || rel == "home" {
+		if rel == "." {
 			return &fs.PathError{Op: "remove", Path: name, Err: errors.New("refusing to remove the workspace")}
 		}
 		info, err := root.Lstat(rel)

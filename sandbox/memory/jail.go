@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -15,26 +16,34 @@ import (
 	"agent-sandboxing/sandbox/toolbox/server"
 )
 
-// jail maps the paths that commands use onto two roots. Nothing else exists.
+// jail maps the paths that commands use onto roots. Nothing else exists, the platform's own folder
+// in the workspace included.
 type jail struct {
-	workspace *os.Root
-	tmp       *os.Root
+	roots map[string]*os.Root // by the folder that commands see
 }
 
 func openJail(layout server.Layout) (*jail, error) {
-	workspace, err := os.OpenRoot(layout.Workspace)
-	if err != nil {
-		return nil, err
+	j := &jail{roots: map[string]*os.Root{}}
+	for name, dir := range map[string]string{
+		"/workspace/repo": filepath.Join(layout.Workspace, "repo"),
+		"/workspace/home": filepath.Join(layout.Workspace, "home"),
+		"/tmp":            layout.Tmp,
+	} {
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			return nil, errors.Join(err, j.close())
+		}
+		j.roots[name] = root
 	}
-	tmp, err := os.OpenRoot(layout.Tmp)
-	if err != nil {
-		return nil, errors.Join(err, workspace.Close())
-	}
-	return &jail{workspace: workspace, tmp: tmp}, nil
+	return j, nil
 }
 
 func (j *jail) close() error {
-	return errors.Join(j.workspace.Close(), j.tmp.Close())
+	var errs []error
+	for _, root := range j.roots {
+		errs = append(errs, root.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // at finds the root of a path; relative ones are below dir.
@@ -44,7 +53,7 @@ func (j *jail) at(dir, name string) (*os.Root, string, error) {
 		full = path.Join(dir, full)
 	}
 	full = path.Clean(full)
-	for prefix, root := range map[string]*os.Root{"/workspace": j.workspace, "/tmp": j.tmp} {
+	for prefix, root := range j.roots {
 		if full == prefix {
 			return root, ".", nil
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -38,9 +39,14 @@ func (s *shell) Run(ctx context.Context, c server.Shell, out io.Writer) (server.
 		fmt.Fprintln(merged, "bash: process substitution is not available in this environment")
 		return server.Exit{Code: 2}, nil
 	}
+	input, err := os.Open(os.DevNull)
+	if err != nil {
+		return server.Exit{}, err
+	}
+	defer input.Close()
 	options := append(s.jail.options(),
 		interp.Env(expand.ListEnviron(c.Env...)),
-		interp.StdIO(nil, merged, merged),
+		interp.StdIO(input, merged, merged),
 		interp.ExecHandlers(func(interp.ExecHandlerFunc) interp.ExecHandlerFunc { return s.execute }),
 	)
 	runner, err := interp.New(options...)

@@ -1,6 +1,7 @@
 package components
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,6 +15,19 @@ const minGroup = 3
 type run struct {
 	item  Item
 	group []ToolProps
+}
+
+// ownedBy gives every call the message that it belongs to.
+func ownedBy(messageID string, items []Item) []Item {
+	out := slices.Clone(items)
+	for i, item := range out {
+		if item.Tool != nil {
+			t := *item.Tool
+			t.MessageID = messageID
+			out[i].Tool = &t
+		}
+	}
+	return out
 }
 
 // runs folds explorations in a row.

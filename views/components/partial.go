@@ -21,7 +21,7 @@ func ReplaceTurn(p TurnProps) templ.Component {
 
 // ReplaceTool redraws one tool row.
 func ReplaceTool(p ToolProps) templ.Component {
-	return partial("#tool-"+p.CallID, swapReplace, ToolRow(p))
+	return partial("#"+domID("tool", p), swapReplace, ToolRow(p))
 }
 
 // ReplaceAnswer redraws the growing answer alone.

@@ -1,7 +1,7 @@
 // Package components holds the parts that pages, partial answers and stream fragments share. One
 // component serves all three, so that a reload shows exactly what the stream had built.
 //
-// Ids are stable: msg-<message id>, answer-<message id>, tool-<call id>, ev-<sequence>, head,
+// Ids are stable: msg-<message id>, answer-<message id>, tool-<end of message id>-<call id>, ev-<sequence>, head,
 // status, provision, queue, composer, composer-state, changes, pr, artifacts, details.
 package components
 
@@ -39,11 +39,12 @@ type Item struct {
 	Note *NoteProps
 }
 
-// ToolProps is one tool call: #tool-<CallID>.
+// ToolProps is one tool call: #tool-<end of MessageID>-<CallID>.
 type ToolProps struct {
-	CallID string
-	Tool   string // read, write, edit, bash, grep, find, ls, subagent, publish_pull_request, …
-	Object string // the one thing that it acts on: a path, a pattern, a command
+	MessageID string // TurnBlock fills it in; call ids come from the model and may repeat in a session
+	CallID    string
+	Tool      string // read, write, edit, bash, grep, find, ls, subagent, publish_pull_request, …
+	Object    string // the one thing that it acts on: a path, a pattern, a command
 	// State is running, ok, error, refused, cancelled or interrupted.
 	State       string
 	Detail      string // "exit 1", "+8 −2", "14 matches"

@@ -8,6 +8,17 @@ import (
 	"agent-sandboxing/views/text"
 )
 
+// domID is an id that is unique in the page and safe in a selector, whatever the model called the call.
+func domID(prefix string, t ToolProps) string {
+	call := strings.Map(func(r rune) rune {
+		if r == '-' || r == '_' || (r >= '0' && r <= '9') || (r >= 'a' && r <= 'z') || (r >= 'A' && r <= 'Z') {
+			return r
+		}
+		return '_'
+	}, t.CallID)
+	return prefix + "-" + text.ShortID(t.MessageID) + "-" + call
+}
+
 // verb is what the agent does, did, or was to do with a tool's object.
 func verb(t ToolProps) string {
 	running, done, plain := verbs(t.Tool)

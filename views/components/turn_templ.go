@@ -478,7 +478,7 @@ func turnLog(t TurnProps) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, r := range runs(t.Items) {
+		for _, r := range runs(ownedBy(t.MessageID, t.Items)) {
 			if r.group != nil {
 				templ_7745c5c3_Err = toolGroup(r.group).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {

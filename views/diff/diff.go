@@ -2,6 +2,8 @@
 // what it cannot read it keeps as raw text.
 package diff
 
+import "time"
+
 // Document is a whole patch.
 type Document struct {
 	Files     []File
@@ -68,20 +70,22 @@ type Options struct {
 const (
 	maxFiles      = 20
 	maxRows       = 1500
-	maxHTML       = 240 << 10 // estimated bytes of the rows
-	rowHTML       = 130       // what a row costs beside its text
+	maxHTML       = 250 << 10 // estimated bytes of the rows
+	rowHTML       = 115       // what a row costs beside its text
+	spanHTML      = 24        // what a coloured span costs beside its text
 	maxFileRows   = 400
 	maxFileBytes  = 20 << 10
 	maxOpenRows   = 4000 // of a file that was asked for
 	maxLineBytes  = 2000
 	maxParseBytes = 4 << 20 // of one file's patch
 	maxRawBytes   = 20 << 10
+	maxColour     = 2 * time.Second // for all files together
 )
 
 // Parse reads a git patch.
 func Parse(patch []byte, opt Options) Document {
 	var doc Document
-	budget := budget{files: maxFiles, rows: maxRows, html: maxHTML}
+	budget := budget{files: maxFiles, rows: maxRows, html: maxHTML, until: time.Now().Add(maxColour)}
 	for i, chunk := range split(string(patch)) {
 		f := parseFile(chunk, i == opt.Open, &budget)
 		f.Index = i
@@ -96,16 +100,34 @@ func Parse(patch []byte, opt Options) Document {
 // budget is what the page may still show.
 type budget struct {
 	files, rows, html int
+	until             time.Time // when colouring ends
 }
 
-// take says why a file stays folded, "" when it may be shown.
-func (b *budget) take(rows, bytes int) string {
-	html := rows*rowHTML + bytes
-	if b.files == 0 || b.rows < rows || b.html < html {
-		return "Not loaded"
+// allows says whether a file of so many rows may be tried.
+func (b *budget) allows(rows int) bool { return b.files > 0 && b.rows >= rows && b.html > 0 }
+
+// take counts a file's rows. A file that is too much for the rest ends the budget, so that no later
+// one is made in vain.
+func (b *budget) take(hunks []Hunk) bool {
+	rows, cost := 0, 0
+	for _, h := range hunks {
+		rows += len(h.Lines)
+		for _, l := range h.Lines {
+			cost += rowHTML
+			for _, s := range l.Spans {
+				cost += len(s.Text)
+				if s.Class != "" || s.Changed {
+					cost += spanHTML
+				}
+			}
+		}
+	}
+	if cost > b.html {
+		b.files = 0
+		return false
 	}
 	b.files--
 	b.rows -= rows
-	b.html -= html
-	return ""
+	b.html -= cost
+	return true
 }

@@ -2,15 +2,17 @@ package diff
 
 import (
 	"strings"
+	"time"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"agent-sandboxing/views/highlight"
 )
 
-// hunks makes at most limit rows of a file's fragments and says how many are left out.
-func hunks(path string, fragments []*gitdiff.TextFragment, limit int) ([]Hunk, int) {
-	lexer := highlight.ForFile(path)
+// hunks makes at most limit rows of a file's fragments and says how many are left out. Rows that are
+// made after until have no colours.
+func hunks(path string, fragments []*gitdiff.TextFragment, limit int, until time.Time) ([]Hunk, int) {
+	lexer := highlight.ForFile(path, until)
 	var out []Hunk
 	cut := 0
 	for _, t := range fragments {

@@ -42,7 +42,7 @@ func parseFile(chunk string, open bool, b *budget) File {
 		return f
 	}
 	files, _, err := gitdiff.Parse(strings.NewReader(chunk))
-	if err != nil || len(files) != 1 {
+	if err != nil || len(files) != 1 || !complete(chunk, files[0]) {
 		return rawFile(chunk)
 	}
 	f := describe(files[0], len(chunk))
@@ -50,32 +50,58 @@ func parseFile(chunk string, open bool, b *budget) File {
 	f.Hidden = hiddenIn(fragments)
 	f.EOL = lineEnds(fragments)
 	f.NoNewline = endsBare(fragments)
-	f.Folded = f.fold(open, b)
-	if f.Folded == "" {
-		limit := maxFileRows
-		if open {
-			limit = maxOpenRows
-		}
-		f.Hunks, f.Cut = hunks(f.Path, fragments, limit)
+	if open {
+		f.Hunks, f.Cut = hunks(f.Path, fragments, maxOpenRows, b.until)
+		return f
+	}
+	if f.Lines == 0 {
+		return f
+	}
+	if f.Folded = f.fold(b); f.Folded != "" {
+		return f
+	}
+	if f.Hunks, _ = hunks(f.Path, fragments, maxFileRows, b.until); !b.take(f.Hunks) {
+		f.Hunks, f.Folded = nil, notLoaded
 	}
 	return f
 }
 
-// fold says why a file's lines are not shown at first.
-func (f File) fold(open bool, b *budget) string {
+const notLoaded = "Not loaded"
+
+// complete says that every line of content in a patch was read: the parser passes over what it does
+// not know, and a review must not.
+func complete(chunk string, g *gitdiff.File) bool {
+	if g.IsBinary {
+		return true
+	}
+	read, written, content := 0, 0, false
+	for _, t := range g.TextFragments {
+		read += len(t.Lines)
+	}
+	for line := range strings.Lines(chunk) {
+		switch {
+		case strings.HasPrefix(line, "@@"):
+			content = true
+		case content && (line[0] == '+' || line[0] == '-' || line[0] == ' '):
+			written++
+		}
+	}
+	return read == written
+}
+
+// fold says why a file's lines are not shown at first, "" when they may be.
+func (f File) fold(b *budget) string {
 	switch {
-	case f.Lines == 0:
-		return ""
-	case open:
-		return ""
 	case f.Status == "deleted":
 		return "Deleted file"
 	case generated(f.Path):
 		return "Generated file"
 	case f.Lines > maxFileRows || f.Bytes > maxFileBytes:
 		return "Large change"
+	case !b.allows(f.Lines):
+		return notLoaded
 	default:
-		return b.take(f.Lines, f.Bytes)
+		return ""
 	}
 }
 

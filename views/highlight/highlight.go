@@ -10,11 +10,8 @@ import (
 	"github.com/alecthomas/chroma/v2/lexers"
 )
 
-// Limits above which text stays plain: foreign text must not buy CPU time.
-const (
-	maxBytes = 200 << 10
-	maxTime  = 300 * time.Millisecond
-)
+// maxBytes is the longest text that is coloured.
+const maxBytes = 200 << 10
 
 // Token is a run of one line. Class is k (keyword), s (string), cm (comment), mi (number), nf (name of
 // a function or type) or empty.
@@ -23,42 +20,43 @@ type Token struct {
 	Class string
 }
 
-// Lexer colours one language. The zero Lexer leaves text plain.
+// Lexer colours one language. The zero Lexer leaves text plain, and so does every other after its
+// time is up: foreign text must not buy CPU time.
 type Lexer struct {
 	lexer chroma.Lexer
+	until time.Time
 }
 
 // ForFile is the lexer for a file's name.
-func ForFile(path string) Lexer {
-	return wrap(lexers.Match(path[strings.LastIndexByte(path, '/')+1:]))
+func ForFile(path string, until time.Time) Lexer {
+	return wrap(lexers.Match(path[strings.LastIndexByte(path, '/')+1:]), until)
 }
 
 // ForLanguage is the lexer for the info string of a fenced code block.
-func ForLanguage(name string) Lexer {
+func ForLanguage(name string, until time.Time) Lexer {
 	if name == "" || len(name) > 40 {
 		return Lexer{}
 	}
-	return wrap(lexers.Get(name))
+	return wrap(lexers.Get(name), until)
 }
 
-func wrap(l chroma.Lexer) Lexer {
+func wrap(l chroma.Lexer, until time.Time) Lexer {
 	if l == nil {
 		return Lexer{}
 	}
-	return Lexer{lexer: chroma.Coalesce(l)}
+	return Lexer{lexer: chroma.Coalesce(l), until: until}
 }
 
 // Lines tokenises source and parts it at its newlines, which are left out. There is one line more
 // than newlines.
 func (l Lexer) Lines(source string) [][]Token {
-	if l.lexer == nil || source == "" || len(source) > maxBytes {
+	if l.lexer == nil || source == "" || len(source) > maxBytes || time.Now().After(l.until) {
 		return plain(source)
 	}
 	iterator, err := l.lexer.Tokenise(&chroma.TokeniseOptions{State: "root"}, source)
 	if err != nil {
 		return plain(source)
 	}
-	deadline := time.Now().Add(maxTime)
 	lines := [][]Token{nil}
 	used := 0
 	for token := iterator(); token != chroma.EOF; token = iterator() {
@@ -72,7 +70,7 @@ func (l Lexer) Lines(source string) [][]Token {
 		}
 		used += len(value)
 		lines = appendToken(lines, value, class(token.Type))
-		if time.Now().After(deadline) {
+		if time.Now().After(l.until) {
 			return plain(source)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"html"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/microcosm-cc/bluemonday"
 	"github.com/yuin/goldmark"
@@ -15,8 +16,12 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// maxBytes bounds what is parsed; beyond it the text is shown as it is.
-const maxBytes = 256 << 10
+// maxBytes bounds what is parsed, because parsing some texts takes time that grows with the square of
+// their length; beyond it the text is shown as it is.
+const maxBytes = 64 << 10
+
+// maxColour is how long the code of one block may take to be coloured.
+const maxColour = time.Second
 
 // Render returns safe HTML: no raw HTML of the source, no ids, no styles, no forms, no pictures
 // (each becomes a link), links to http, https and mailto only.

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/yuin/goldmark/ast"
 	extast "github.com/yuin/goldmark/extension/ast"
@@ -78,7 +79,7 @@ func (n *nodes) codeBlock(w util.BufWriter, source []byte, node ast.Node, enteri
 	}
 	lexer := highlight.Lexer{}
 	if fenced, ok := node.(*ast.FencedCodeBlock); ok {
-		lexer = highlight.ForLanguage(string(fenced.Language(source)))
+		lexer = highlight.ForLanguage(string(fenced.Language(source)), time.Now().Add(maxColour))
 	}
 	var code strings.Builder
 	for i := range node.Lines().Len() {

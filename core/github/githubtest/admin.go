@@ -3,6 +3,8 @@ package githubtest
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -145,6 +147,16 @@ func (s *Server) SetPrivate(fullName string, private bool) error {
 // SetArchived makes a repository read-only, or ends that.
 func (s *Server) SetArchived(fullName string, archived bool) error {
 	return s.changeRepository(fullName, func(r *repository) { r.Archived = archived })
+}
+
+// RejectPushes makes every push to a repository fail with a text on the client's standard error, as
+// branch rules do ("error: GH006: Protected branch update failed …"); "" ends that.
+func (s *Server) RejectPushes(fullName, text string) error {
+	r, _, ok := s.repositoryNamed(fullName)
+	if !ok {
+		return fmt.Errorf("no repository %q", fullName)
+	}
+	return os.WriteFile(filepath.Join(s.bareDir(r.ID), "rejection"), []byte(text), 0o600)
 }
 
 // RenameRepository gives a repository a new name; the old one redirects.

@@ -215,28 +215,33 @@ func (s *Server) pulls(ctx context.Context, repo repository) ([]pull, error) {
 	for _, ref := range refs {
 		heads[ref.Name] = ref.SHA
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var pulls []pull
-	err = s.update(func(st *state) error {
-		for i := range st.Pulls {
-			p := &st.Pulls[i]
-			if p.RepositoryID != repo.ID {
-				continue
-			}
-			head := heads[p.Head]
-			switch {
-			case p.Closed:
-			case head == "":
-				p.Closed, p.ClosedAt, p.UpdatedAt = true, s.now(), s.now()
-			case head != p.HeadSHA:
-				p.HeadSHA, p.UpdatedAt = head, s.now()
-			}
-			if base := heads[p.Base]; base != "" && !p.Closed {
-				p.BaseSHA = base
-			}
-			pulls = append(pulls, *p)
+	changed := false
+	for i := range s.state.Pulls {
+		p := &s.state.Pulls[i]
+		if p.RepositoryID != repo.ID {
+			continue
 		}
-		return nil
-	})
+		before := *p
+		head := heads[p.Head]
+		switch {
+		case p.Closed:
+		case head == "":
+			p.Closed, p.ClosedAt, p.UpdatedAt = true, s.now(), s.now()
+		case head != p.HeadSHA:
+			p.HeadSHA, p.UpdatedAt = head, s.now()
+		}
+		if base := heads[p.Base]; base != "" && !p.Closed {
+			p.BaseSHA = base
+		}
+		changed = changed || *p != before
+		pulls = append(pulls, *p)
+	}
+	if changed {
+		err = s.save()
+	}
 	return pulls, err
 }
 

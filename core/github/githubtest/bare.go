@@ -22,6 +22,23 @@ func (s *Server) bareDir(id int64) string {
 	return filepath.Join(s.dir, "git", strconv.FormatInt(id, 10)+".git")
 }
 
+// bareConfig lets the smart protocol push, and keeps git from tidying up while a test runs.
+const bareConfig = `[http]
+	receivepack = true
+[uploadpack]
+	allowReachableSHA1InWant = true
+	allowFilter = true
+[gc]
+	auto = 0
+`
+
+// preReceive refuses a push with the text that RejectPushes left, as a repository's rules do.
+const preReceive = `#!/bin/sh
+[ -s rejection ] || exit 0
+cat rejection >&2
+exit 1
+`
+
 // gitEnv is the whole environment of every git that the stand-in runs.
 func (s *Server) gitEnv() []string {
 	return []string{
@@ -54,16 +71,15 @@ func (s *Server) initBare(id int64, branch string) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("git init: %w: %s", err, out)
 	}
-	for _, kv := range [][2]string{
-		{"http.receivepack", "true"},
-		{"receive.denyDeleteCurrent", "true"},
-		{"uploadpack.allowReachableSHA1InWant", "true"},
-		{"uploadpack.allowFilter", "true"},
-		{"gc.auto", "0"},
-	} {
-		if _, err := s.git(ctx, id, nil, "config", kv[0], kv[1]); err != nil {
-			return err
-		}
+	f, err := os.OpenFile(filepath.Join(s.bareDir(id), "config"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("configure a repository: %w", err)
+	}
+	_, err = f.WriteString(bareConfig)
+	err = errors.Join(err, f.Close(), os.MkdirAll(filepath.Join(s.bareDir(id), "hooks"), 0o700),
+		os.WriteFile(filepath.Join(s.bareDir(id), "hooks", "pre-receive"), []byte(preReceive), 0o700))
+	if err != nil {
+		return fmt.Errorf("configure a repository: %w", err)
 	}
 	return nil
 }

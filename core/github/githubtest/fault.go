@@ -1,6 +1,7 @@
 package githubtest
 
 import (
+	"net"
 	"net/http"
 	"time"
 )
@@ -73,52 +74,65 @@ func (s *Server) faultFor(r *http.Request) *Fault {
 // observe records requests and applies faults in front of h.
 func (s *Server) observe(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		line := r.Method + " " + r.URL.Path
-		if r.URL.RawQuery != "" {
-			line += "?" + r.URL.RawQuery
+		// A web page elsewhere cannot get here by giving its own name our address.
+		if host, _, err := net.SplitHostPort(r.Host); err == nil && !isLoopback(host) || err != nil && !isLoopback(r.Host) {
+			http.Error(w, "The stand-in answers on loopback only.", http.StatusForbidden)
+			return
 		}
-		s.mu.Lock()
-		if len(s.requests) >= maxRequests {
-			s.requests = s.requests[1:]
-		}
-		s.requests = append(s.requests, line)
-		s.mu.Unlock()
-
+		s.record(r)
 		f := s.faultFor(r)
 		if f == nil {
 			h.ServeHTTP(w, r)
 			return
 		}
-		if f.Delay > 0 {
-			t := time.NewTimer(f.Delay)
-			defer t.Stop()
-			select {
-			case <-t.C:
-			case <-r.Context().Done():
-				return
-			}
-		}
-		for k, vs := range f.Header {
-			w.Header()[http.CanonicalHeaderKey(k)] = vs
-		}
-		if f.Status != 0 {
-			if w.Header().Get("Content-Type") == "" {
-				w.Header().Set("Content-Type", "application/json; charset=utf-8")
-			}
-			if f.Cut {
-				w.Header().Set("Content-Length", "1000000")
-			}
-			w.WriteHeader(f.Status)
-			_, _ = w.Write([]byte(f.Body))
-			if f.Cut {
-				_ = http.NewResponseController(w).Flush()
-			}
-		}
-		switch {
-		case f.Cut:
-			panic(http.ErrAbortHandler)
-		case f.Status == 0:
-			h.ServeHTTP(w, r)
-		}
+		f.spoil(w, r, h)
 	})
+}
+
+func (s *Server) record(r *http.Request) {
+	line := r.Method + " " + r.URL.Path
+	if r.URL.RawQuery != "" {
+		line += "?" + r.URL.RawQuery
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.requests) >= maxRequests {
+		s.requests = s.requests[1:]
+	}
+	s.requests = append(s.requests, line)
+}
+
+// spoil answers r wrongly, or h's answer late and with more headers.
+func (f *Fault) spoil(w http.ResponseWriter, r *http.Request, h http.Handler) {
+	if f.Delay > 0 {
+		t := time.NewTimer(f.Delay)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-r.Context().Done():
+			return
+		}
+	}
+	for k, vs := range f.Header {
+		w.Header()[http.CanonicalHeaderKey(k)] = vs
+	}
+	switch {
+	case f.Status == 0 && f.Cut:
+		panic(http.ErrAbortHandler)
+	case f.Status == 0:
+		h.ServeHTTP(w, r)
+		return
+	}
+	if w.Header().Get("Content-Type") == "" {
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	}
+	if f.Cut {
+		w.Header().Set("Content-Length", "1000000")
+	}
+	w.WriteHeader(f.Status)
+	_, _ = w.Write([]byte(f.Body)) // the client has gone away when this fails
+	if f.Cut {
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 )
@@ -70,7 +71,7 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Handler serves the whole origin.
+// Handler serves the whole origin, to requests for a loopback host only.
 func (s *Server) Handler() http.Handler { return s.handler }
 
 // Config is what an operator would copy from the App's settings page.
@@ -106,24 +107,39 @@ func (s *Server) Advance(d time.Duration) {
 // now needs s.mu.
 func (s *Server) now() time.Time { return s.clock().Add(s.offset) }
 
-// ListenAndServe serves on addr until ctx ends. It refuses an address that is not loopback: whoever
-// reaches the stand-in may sign in as anybody.
+// ListenAndServe is Listen and Serve.
 func (s *Server) ListenAndServe(ctx context.Context, addr string) error {
+	l, err := s.Listen(ctx, addr)
+	if err != nil {
+		return err
+	}
+	return s.Serve(ctx, l)
+}
+
+// Listen opens addr (port 0 chooses one). It refuses an address that is not loopback: whoever reaches
+// the stand-in may sign in as anybody.
+func (s *Server) Listen(ctx context.Context, addr string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return fmt.Errorf("stand-in address %q: %w", addr, err)
+		return nil, fmt.Errorf("stand-in address %q: %w", addr, err)
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("stand-in address %q is not loopback", addr)
+	if !isLoopback(host) {
+		return nil, fmt.Errorf("stand-in address %q is not loopback", addr)
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
-		return fmt.Errorf("listen for the stand-in: %w", err)
+		return nil, fmt.Errorf("listen for the stand-in: %w", err)
 	}
-	return s.serve(ctx, l)
+	return l, nil
 }
 
-func (s *Server) serve(ctx context.Context, l net.Listener) error {
+func isLoopback(host string) bool {
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Serve answers on l, which it closes, until ctx ends.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	srv := &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second}
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(l) }()

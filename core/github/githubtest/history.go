@@ -51,39 +51,37 @@ func (s *Server) Commit(ctx context.Context, fullName string, commits ...Commit)
 
 // write adds commits by one stream of git fast-import.
 func (s *Server) write(ctx context.Context, id int64, defaultBranch string, commits []Commit) error {
-	var stream bytes.Buffer
+	refs, err := s.branches(ctx, id, "")
+	if err != nil {
+		return err
+	}
+	// tips is what a branch's next commit builds on; a branch of this stream continues by itself.
+	tips := map[string]string{}
+	for _, ref := range refs {
+		tips[ref.Name] = ref.SHA
+	}
 	written := map[string]bool{}
+	var stream bytes.Buffer
 	for _, c := range commits {
 		branch := c.Branch
 		if branch == "" {
 			branch = defaultBranch
 		}
-		var from string
-		if !written[branch] {
-			from = s.startOf(ctx, id, branch, defaultBranch, written[defaultBranch])
-			written[branch] = true
+		from := tips[branch]
+		switch {
+		case written[branch]:
+			from = ""
+		case from == "" && written[defaultBranch]:
+			from = "refs/heads/" + defaultBranch
+		case from == "":
+			from = tips[defaultBranch]
 		}
+		written[branch] = true
 		writeCommit(&stream, c, branch, from, s.Now())
 	}
 	stream.WriteString("done\n")
-	_, err := s.git(ctx, id, stream.Bytes(), "fast-import", "--quiet", "--done")
+	_, err = s.git(ctx, id, stream.Bytes(), "fast-import", "--quiet", "--done")
 	return err
-}
-
-// startOf is what the first commit of a stream on branch builds on: the branch itself, else the
-// default branch (as the stream has written it, when it has), else nothing.
-func (s *Server) startOf(ctx context.Context, id int64, branch, defaultBranch string, defaultWritten bool) string {
-	if sha, err := s.branch(ctx, id, branch); err == nil {
-		return sha
-	}
-	if defaultWritten {
-		return "refs/heads/" + defaultBranch
-	}
-	sha, err := s.branch(ctx, id, defaultBranch)
-	if err != nil {
-		return ""
-	}
-	return sha
 }
 
 // Head is the commit that a branch points to.

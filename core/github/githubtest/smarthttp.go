@@ -1,6 +1,7 @@
 package githubtest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -75,7 +76,7 @@ func (s *Server) runBackend(w http.ResponseWriter, r *http.Request, repo reposit
 		http.Error(w, "the request could not be read", http.StatusBadRequest)
 		return
 	}
-	defer body.Close()
+	defer func() { _ = body.Close() }() // only read
 	backend, err := backendPath(r)
 	if err != nil {
 		s.log.ErrorContext(r.Context(), "git http-backend not found", "error", err)
@@ -104,7 +105,7 @@ func refuseGit(w http.ResponseWriter, status int, text string) {
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	fmt.Fprintln(w, text)
+	_, _ = fmt.Fprintln(w, text) // the client has gone away when this fails
 }
 
 // backendPath asks git where its programs are.
@@ -133,16 +134,14 @@ func spool(r *http.Request) (spooled, error) {
 		return spooled{}, err
 	}
 	if err := os.Remove(f.Name()); err != nil {
-		f.Close()
-		return spooled{}, err
+		return spooled{}, errors.Join(err, f.Close())
 	}
 	n, err := io.Copy(f, r.Body)
 	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)
 	}
 	if err != nil {
-		f.Close()
-		return spooled{}, err
+		return spooled{}, errors.Join(err, f.Close())
 	}
 	return spooled{File: f, size: n}, nil
 }

@@ -95,3 +95,21 @@ func Finish(tb testing.TB, s *store.Store, claim core.Claim, answer string) {
 		tb.Fatalf("release: %v", err)
 	}
 }
+
+// Expire lets the session's lease run out, as if its worker had died long ago.
+func Expire(tb testing.TB, s *store.Store, id core.SessionID) {
+	tb.Helper()
+	Exec(tb, s, `UPDATE chat_sessions SET lease_until = clock_timestamp() - interval '1 second' WHERE id = $1`, id)
+}
+
+// Exec runs SQL of a test's own, for states that no method of the store makes.
+func Exec(tb testing.TB, s *store.Store, sql string, args ...any) {
+	tb.Helper()
+	err := s.InTx(tb.Context(), func(tx *store.Tx) error {
+		_, err := tx.Exec(tb.Context(), sql, args...)
+		return err
+	})
+	if err != nil {
+		tb.Fatalf("%s: %v", sql, err)
+	}
+}

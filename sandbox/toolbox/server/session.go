@@ -22,7 +22,6 @@ type session struct {
 
 	mu    sync.Mutex
 	calls map[uint32]*call
-	last  uint32
 }
 
 func (s *server) newSession(ctx context.Context, work *sync.WaitGroup) *session {
@@ -68,9 +67,6 @@ func (s *session) accept(f wire.Frame) error {
 		return s.start(f)
 	case wire.Data, wire.End, wire.Cancel, wire.Credit:
 		if c == nil {
-			if f.Stream > s.last {
-				return errProtocol
-			}
 			return nil // its request is over
 		}
 	case wire.Hello, wire.HelloOK, wire.Result, wire.Finish, wire.Pong,
@@ -95,10 +91,9 @@ func (s *session) accept(f wire.Frame) error {
 // start begins a request; the caller holds mu.
 func (s *session) start(f wire.Frame) error {
 	var head wire.Call[json.RawMessage]
-	if f.Stream <= s.last || len(s.calls) >= wire.MaxStreams || json.Unmarshal(f.Payload, &head) != nil {
+	if s.calls[f.Stream] != nil || len(s.calls) >= wire.MaxStreams || json.Unmarshal(f.Payload, &head) != nil {
 		return errProtocol
 	}
-	s.last = f.Stream
 	ctx := s.context()
 	callCtx, cancel := context.WithCancel(ctx)
 	c := &call{session: s, id: f.Stream, inbox: wire.NewInbox(), credit: wire.NewAllowance(), cancel: cancel}

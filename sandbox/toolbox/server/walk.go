@@ -27,6 +27,8 @@ type walker struct {
 	visit func(rel string, entry fs.DirEntry) error
 	// nested gets each folder below the start that has a .git; nil for none.
 	nested func(rel string)
+	// empty gets each folder that holds nothing; nil for none.
+	empty func(rel string)
 	// keep overrides the rules for what they ignore; nil for never.
 	keep func(rel string, dir bool) bool
 	// strict fails on a folder that cannot be read instead of passing it over.
@@ -38,14 +40,15 @@ type walker struct {
 }
 
 func (w *walker) walk(ctx context.Context, dir string) error {
-	err := w.folder(ctx, dir, w.rules)
+	err := w.folder(ctx, dir, w.rules, false)
 	if errors.Is(err, errStop) {
 		return nil
 	}
 	return err
 }
 
-func (w *walker) folder(ctx context.Context, dir string, rules *ignores) error {
+// folder walks one folder. excluded says that it is ignored itself and only kept: so is what is in it.
+func (w *walker) folder(ctx context.Context, dir string, rules *ignores, excluded bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -57,6 +60,9 @@ func (w *walker) folder(ctx context.Context, dir string, rules *ignores) error {
 		return nil
 	}
 	w.more = w.more || more
+	if len(entries) == 0 && w.empty != nil {
+		w.empty(dir)
+	}
 	for _, e := range entries {
 		if w.seen++; w.seen > maxWalk {
 			w.more = true
@@ -66,7 +72,8 @@ func (w *walker) folder(ctx context.Context, dir string, rules *ignores) error {
 		if e.Name() == ".git" || len(rel) > maxPath {
 			continue
 		}
-		if rules.ignored(rel, e.IsDir()) && (w.keep == nil || !w.keep(rel, e.IsDir())) {
+		ignored := excluded || rules.ignored(rel, e.IsDir())
+		if ignored && (w.keep == nil || !w.keep(rel, e.IsDir())) {
 			w.ignored = true
 			continue
 		}
@@ -85,7 +92,7 @@ func (w *walker) folder(ctx context.Context, dir string, rules *ignores) error {
 				w.nested(rel)
 			}
 		}
-		if err := w.folder(ctx, rel, inner); err != nil {
+		if err := w.folder(ctx, rel, inner, ignored); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strings"
 	"syscall"
 
 	"agent-sandboxing/sandbox/toolbox/wire"
@@ -32,6 +33,9 @@ func (f *Files) Write(a wire.WriteArgs, body io.Reader) (wire.Stat, error) {
 		return wire.Stat{}, err
 	}
 	defer p.close()
+	if p.info == nil && strings.HasSuffix(string(a.Path), "/") {
+		return wire.Stat{}, wire.Fail(wire.IsDirectory, p.name())
+	}
 	mode := fs.FileMode(a.Mode).Perm()
 	if p.info != nil {
 		mode = p.info.Mode().Perm()
