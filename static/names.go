@@ -6,7 +6,7 @@ package static
 func hashed(name string) string {
 	switch name {
 	case "app.css":
-		return "app-c5ae7d754a26.css"
+		return "app-e3208605d82b.css"
 	case "app.js":
 		return "app-8bb3f0e3985f.js"
 	case "htmx.js":
