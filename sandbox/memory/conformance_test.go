@@ -1,0 +1,13 @@
+package memory_test
+
+import (
+	"testing"
+
+	"agent-sandboxing/core"
+	"agent-sandboxing/sandbox/sandboxtest"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	sandboxtest.Run(t, func(t *testing.T) core.PlatformWorkspace { return setup(t, nil) })
+}

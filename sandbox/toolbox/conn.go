@@ -1,0 +1,207 @@
+package toolbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"agent-sandboxing/sandbox/toolbox/wire"
+)
+
+var (
+	errClosed    = errors.New("the connection was closed")
+	errSilent    = errors.New("the toolbox does not answer")
+	errForged    = errors.New("the toolbox sent a frame that makes no sense")
+	errWriteHang = errors.New("the toolbox does not read")
+)
+
+// egressNotAvailable is why every connection out of a sandbox is refused.
+const egressNotAvailable = "egress_not_available"
+
+// maxRefused bounds the refusals that wait to be written.
+const maxRefused = 64
+
+// call is one request that waits for its Finish.
+type call struct {
+	inbox    *wire.Inbox
+	credit   *wire.Allowance
+	result   []byte
+	finished chan struct{} // closed with result and failure set
+	failure  []byte        // payload of Finish
+}
+
+// fail ends the connection; the first cause counts.
+func (c *Client) fail(cause error) {
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return
+	}
+	c.err = cause
+	calls := c.calls
+	c.calls = nil
+	close(c.done)
+	c.mu.Unlock()
+	for _, call := range calls {
+		call.inbox.Close(cause)
+		call.credit.Close(cause)
+	}
+	_ = c.stream.Close()
+}
+
+// readLoop never waits for a consumer: what has no room ends the connection.
+func (c *Client) readLoop(frames *wire.Reader) {
+	defer c.loops.Done()
+	for {
+		f, err := frames.Next()
+		if err == nil {
+			err = c.accept(f)
+		}
+		if err != nil {
+			c.fail(fmt.Errorf("read from the toolbox: %w", err))
+			return
+		}
+	}
+}
+
+func (c *Client) accept(f wire.Frame) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.received++
+	switch f.Type {
+	case wire.Pong:
+		return nil
+	case wire.EgressConnect:
+		return c.refuseEgress(f.Stream)
+	default:
+	}
+	call := c.calls[f.Stream]
+	if call == nil {
+		if f.Stream == 0 || f.Stream > c.last {
+			return errForged
+		}
+		return nil // late frames of a request that was given up
+	}
+	switch f.Type {
+	case wire.Data:
+		return call.inbox.Push(f.Payload)
+	case wire.Credit:
+		return call.credit.Grant(f.Payload)
+	case wire.Result:
+		if len(call.result)+len(f.Payload) > wire.MaxResult {
+			return wire.ErrOverrun
+		}
+		call.result = append(call.result, f.Payload...)
+		return nil
+	case wire.Finish:
+		call.failure = append([]byte(nil), f.Payload...)
+		delete(c.calls, f.Stream)
+		call.inbox.Close(io.EOF)
+		call.credit.Close(io.EOF)
+		close(call.finished)
+		return nil
+	default:
+		return errForged
+	}
+}
+
+// refuseEgress answers a connection that a program in the sandbox wants. A toolbox that asks faster
+// than answers can be written is ended: the reader does not wait.
+func (c *Client) refuseEgress(stream uint32) error {
+	select {
+	case c.refused <- wire.Frame{Type: wire.EgressRefuse, Stream: stream, Payload: []byte(egressNotAvailable)}:
+		return nil
+	default:
+		return wire.ErrOverrun
+	}
+}
+
+func (c *Client) writeLoop() {
+	defer c.loops.Done()
+	for {
+		var b []byte
+		select {
+		case <-c.done:
+			return
+		case f := <-c.refused:
+			b = f.Append(nil)
+		case b = <-c.out:
+		}
+		// Not every stream has deadlines; closing ends a write on all of them.
+		hang := time.AfterFunc(c.opts.WriteTimeout, func() { c.fail(errWriteHang) })
+		_, err := c.stream.Write(b)
+		hang.Stop()
+		if err != nil {
+			c.fail(fmt.Errorf("write to the toolbox: %w", err))
+			return
+		}
+	}
+}
+
+// heartbeat finds a toolbox that has stopped, whatever is waiting for it.
+func (c *Client) heartbeat() {
+	defer c.loops.Done()
+	tick := time.NewTicker(c.opts.Heartbeat)
+	defer tick.Stop()
+	var seen int64
+	for silent := 0; ; silent++ {
+		select {
+		case <-c.done:
+			return
+		case <-tick.C:
+		}
+		c.mu.Lock()
+		if c.received != seen {
+			seen, silent = c.received, 0
+		}
+		c.mu.Unlock()
+		if silent >= 3 {
+			c.fail(errSilent)
+			return
+		}
+		if c.send(context.Background(), wire.Frame{Type: wire.Ping}) != nil {
+			return
+		}
+	}
+}
+
+// send hands one frame to the writer.
+func (c *Client) send(ctx context.Context, f wire.Frame) error {
+	select {
+	case c.out <- f.Append(nil):
+		return nil
+	case <-c.done:
+		return c.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// open registers a new stream.
+func (c *Client) open() (uint32, *call, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return 0, nil, lost(c.err)
+	}
+	if len(c.calls) >= wire.MaxStreams {
+		return 0, nil, busy()
+	}
+	c.last++
+	call := &call{inbox: wire.NewInbox(), credit: wire.NewAllowance(), finished: make(chan struct{})}
+	c.calls[c.last] = call
+	return c.last, call, nil
+}
+
+// abandon forgets a stream whose answer nobody awaits any more.
+func (c *Client) abandon(id uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if call := c.calls[id]; call != nil {
+		delete(c.calls, id)
+		call.inbox.Close(errClosed)
+		call.credit.Close(errClosed)
+	}
+}

@@ -1,0 +1,204 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"agent-sandboxing/sandbox/toolbox/wire"
+)
+
+// maxShallow bounds the shallow file. Bytes.
+const maxShallow = 1 << 20
+
+// rawAttributes, as the strongest attributes of the repository, make git take and give every file as
+// the bytes that it has, whatever .gitattributes says.
+const rawAttributes = "* -text -ident -filter -working-tree-encoding\n"
+
+// checkout makes the repository from body: the shallow file and then one pack. What an earlier
+// attempt left unfinished is removed; a finished one is never touched again.
+func (w worktree) checkout(ctx context.Context, a wire.CheckoutArgs, body io.ReadCloser) error {
+	if !isSHA1(a.BaseSHA) || !isRefName(a.Branch) || !isRefName(a.BaseRef) || a.RemoteURL == "" ||
+		strings.ContainsFunc(a.RemoteURL, func(r rune) bool { return r < ' ' || r == 0x7f }) ||
+		a.ShallowSize < 0 || a.ShallowSize > maxShallow {
+		return wire.Fail(wire.BadRequest, "checkout")
+	}
+	if err := w.clear(); err != nil {
+		return err
+	}
+	shallow, err := io.ReadAll(io.LimitReader(body, a.ShallowSize))
+	if err != nil {
+		return err
+	}
+	steps := []struct {
+		name string
+		do   func() error
+	}{
+		{"mark", func() error { return w.put(startedFile, a.BaseSHA+"\n", 0o666) }},
+		{"objects", func() error {
+			return w.makeGitDir(baseGit, gitDir{bare: true, head: "refs/heads/base", refs: map[string]string{"refs/heads/base": a.BaseSHA}, shallow: string(shallow)})
+		}},
+		{"index-pack", func() error {
+			return w.git(ctx, "index-pack", gitCall{dir: baseGit, args: []string{"index-pack", "--stdin"}, stdin: body, stdout: io.Discard})
+		}},
+		{"base", func() error { _, err := w.tree(ctx, a.BaseSHA); return err }},
+		{"repository", func() error { return w.makeGitDir("repo/.git", repositoryOf(a, string(shallow))) }},
+		{"link", func() error { return w.linkPacks() }},
+		{"read-tree", func() error {
+			work := path.Join(w.files.layout.Workspace, "repo")
+			return w.git(ctx, "read-tree", gitCall{dir: "repo/.git", cwd: "repo", args: []string{"read-tree", "-m", "-u", a.BaseSHA}, env: []string{"GIT_WORK_TREE=" + work}})
+		}},
+		{"finish", func() error { return w.put(baseFile, a.BaseSHA+"\n", 0o666) }},
+	}
+	for _, s := range steps {
+		err := s.do()
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errorCode(err) == wire.DiskFull:
+			return wire.Fail(wire.DiskFull, s.name)
+		default:
+			return wire.Fail(wire.CheckoutFailed, s.name)
+		}
+	}
+	return nil
+}
+
+// clear makes room for a checkout, or says that there is one.
+func (w worktree) clear() error {
+	root := w.files.workspace
+	if _, err := root.Lstat(baseFile); err == nil {
+		return wire.Fail(wire.CheckoutExists, "")
+	}
+	entries, _, err := readEntries(root, "repo")
+	if err != nil {
+		return fileError(err, "repo")
+	}
+	if _, err := root.Lstat(startedFile); len(entries) > 0 && err != nil {
+		return wire.Fail(wire.CheckoutExists, "")
+	}
+	for _, e := range entries {
+		if err := root.RemoveAll(path.Join("repo", e.Name())); err != nil {
+			return fileError(err, e.Name())
+		}
+	}
+	// The folder itself stays: in a container it stands in a root that is not ours to change.
+	old, _, err := readEntries(root, platformDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fileError(err, platformDir)
+	}
+	for _, e := range old {
+		if err := root.RemoveAll(path.Join(platformDir, e.Name())); err != nil {
+			return fileError(err, platformDir)
+		}
+	}
+	return nil
+}
+
+// gitDir is a git directory as files: nothing of git's templates is in it.
+type gitDir struct {
+	bare    bool
+	remote  string
+	head    string // the ref that HEAD points to
+	refs    map[string]string
+	shallow string
+	raw     bool
+}
+
+func repositoryOf(a wire.CheckoutArgs, shallow string) gitDir {
+	return gitDir{
+		remote: a.RemoteURL,
+		head:   "refs/heads/" + a.Branch,
+		refs: map[string]string{
+			"refs/heads/" + a.Branch:           a.BaseSHA,
+			"refs/remotes/origin/" + a.BaseRef: a.BaseSHA,
+		},
+		shallow: shallow,
+		raw:     true,
+	}
+}
+
+func (w worktree) makeGitDir(dir string, g gitDir) error {
+	files := map[string]string{
+		"HEAD":   "ref: " + g.head + "\n",
+		"config": g.config(),
+	}
+	for ref, sha := range g.refs {
+		files[ref] = sha + "\n"
+	}
+	if g.shallow != "" {
+		files["shallow"] = g.shallow
+	}
+	if g.raw {
+		files["info/attributes"] = rawAttributes
+	}
+	for _, d := range []string{"objects/pack", "objects/info", "refs/heads", "refs/tags"} {
+		if err := w.files.workspace.MkdirAll(path.Join(dir, d), 0o755); err != nil {
+			return err
+		}
+	}
+	for name, text := range files {
+		if err := w.put(path.Join(dir, name), text, 0o666); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g gitDir) config() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = %t\n\tlogallrefupdates = %t\n\tautocrlf = false\n", g.bare, !g.bare)
+	b.WriteString("[gc]\n\tauto = 0\n")
+	if g.remote != "" {
+		quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(g.remote)
+		fmt.Fprintf(&b, "[remote \"origin\"]\n\turl = \"%s\"\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n", quoted)
+	}
+	return b.String()
+}
+
+// linkPacks gives the repository the base's objects. Removing them there leaves ours.
+func (w worktree) linkPacks() error {
+	const packs = "objects/pack"
+	entries, _, err := readEntries(w.files.workspace, path.Join(baseGit, packs))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := path.Join(packs, e.Name())
+		if err := w.files.workspace.Link(path.Join(baseGit, name), path.Join("repo/.git", name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isRefName follows git's rules for the part of a ref behind refs/heads/.
+func isRefName(name string) bool {
+	if name == "" || len(name) > 1024 || strings.ContainsAny(name, " ~^:?*[\\") || strings.Contains(name, "..") ||
+		strings.Contains(name, "@{") || strings.Contains(name, "//") || name == "@" ||
+		strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return false
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || part[0] == '.' || part[0] == '-' || strings.HasSuffix(part, ".") || strings.HasSuffix(part, ".lock") {
+			return false
+		}
+	}
+	return true
+}
+
+// errorCode is the code of a wire.Error in err's chain, or of the operating system's error.
+func errorCode(err error) wire.Code {
+	if known, ok := errors.AsType[*wire.Error](err); ok {
+		return known.Code
+	}
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		return errorCode(fileError(err, ""))
+	}
+	return wire.Failed
+}

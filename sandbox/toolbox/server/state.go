@@ -1,0 +1,91 @@
+package server
+
+import (
+	"context"
+	"io"
+	"os"
+	"path"
+	"strings"
+
+	"agent-sandboxing/sandbox/toolbox/wire"
+)
+
+// maxRefFile bounds what is read of a file in .git. Bytes.
+const maxRefFile = 4 << 20
+
+// state reads where the repository stands, without running git in it. A repository that is no longer
+// one has neither branch nor head and counts as dirty.
+func (w worktree) state(ctx context.Context) (any, error) {
+	if _, err := w.base(); err != nil {
+		return nil, err
+	}
+	root, err := w.files.repo()
+	if err != nil {
+		return nil, fileError(err, "repo")
+	}
+	defer root.Close()
+	state := wire.GitState{Dirty: true}
+	head := strings.TrimSpace(readGitFile(root, "HEAD"))
+	if ref, ok := strings.CutPrefix(head, "ref: "); ok {
+		if branch, ok := strings.CutPrefix(ref, "refs/heads/"); ok && isRefName(branch) {
+			state.Branch, state.Head = branch, resolveRef(root, ref)
+		}
+	} else if isSHA1(head) {
+		state.Head = head
+	}
+	if state.Head == "" {
+		return state, nil
+	}
+	tree, err := w.tree(ctx, state.Head)
+	if err != nil {
+		return state, ctx.Err()
+	}
+	found, err := w.scan(ctx, root, tree, wire.Failed)
+	if err != nil {
+		return state, ctx.Err()
+	}
+	state.Dirty = !tree.equal(found.leaves)
+	return state, nil
+}
+
+// equal says whether the tree has exactly these leaves.
+func (t *baseTree) equal(leaves []leaf) bool {
+	for _, l := range leaves {
+		if t.leaves[l.path] != (baseEntry{mode: l.mode, hash: l.hash}) {
+			return false
+		}
+	}
+	return len(leaves) == len(t.leaves)
+}
+
+// resolveRef reads a branch's commit from its own file or from the packed ones.
+func resolveRef(root *os.Root, ref string) string {
+	if sha := strings.TrimSpace(readGitFile(root, ref)); isSHA1(sha) {
+		return sha
+	}
+	for line := range strings.SplitSeq(readGitFile(root, "packed-refs"), "\n") {
+		if sha, name, ok := strings.Cut(line, " "); ok && name == ref && isSHA1(sha) {
+			return sha
+		}
+	}
+	return ""
+}
+
+// readGitFile reads a regular file in .git, "" when there is none.
+func readGitFile(root *os.Root, name string) string {
+	rel, info, err := resolve(root, path.Join(".git", name), true)
+	if err != nil || info == nil {
+		return ""
+	}
+	p := place{root: root, rel: rel, info: info}
+	file, err := p.open()
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxRefFile))
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}

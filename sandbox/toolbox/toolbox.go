@@ -1,0 +1,132 @@
+// Package toolbox is the control plane's half of the toolbox: the client that speaks to the small
+// program inside every sandbox over one byte stream, and the program itself, embedded.
+//
+// The other half is toolbox/server (what runs inside), with toolbox/wire between them. Everything
+// that arrives is untrusted: this package bounds and checks each answer, words every message itself,
+// and ends the connection when the other side breaks the protocol.
+package toolbox
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"agent-sandboxing/core"
+	"agent-sandboxing/sandbox/toolbox/wire"
+)
+
+// Options tune a connection; the zero value is right outside tests.
+type Options struct {
+	HelloTimeout time.Duration // until the toolbox has answered; 0 means 10 s
+	WriteTimeout time.Duration // for each write to the stream; 0 means 10 s
+	Heartbeat    time.Duration // a ping after so much silence, three unanswered end it; 0 means 5 s
+}
+
+func (o Options) withDefaults() Options {
+	if o.HelloTimeout == 0 {
+		o.HelloTimeout = 10 * time.Second
+	}
+	if o.WriteTimeout == 0 {
+		o.WriteTimeout = 10 * time.Second
+	}
+	if o.Heartbeat == 0 {
+		o.Heartbeat = 5 * time.Second
+	}
+	return o
+}
+
+// Client is one attach to one sandbox's toolbox. It is safe for concurrent use.
+type Client struct {
+	stream io.ReadWriteCloser
+	opts   Options
+	out    chan []byte
+	// refused are answers that the reader itself gives.
+	refused chan wire.Frame
+	done    chan struct{} // closed with err set
+	loops   sync.WaitGroup
+
+	mu       sync.Mutex
+	err      error
+	calls    map[uint32]*call
+	last     uint32 // newest stream number
+	received int64  // frames, for the heartbeat
+}
+
+var _ core.PlatformWorkspace = (*Client)(nil)
+
+// Dial speaks the attach rules over stream and owns it from here on: it is closed by Close, and at
+// once when Dial fails. Errors: sandbox_lost when the toolbox does not answer in time,
+// toolbox_outdated when it speaks another version.
+func Dial(ctx context.Context, stream io.ReadWriteCloser, opts Options) (*Client, error) {
+	c := &Client{
+		stream:  stream,
+		opts:    opts.withDefaults(),
+		out:     make(chan []byte),
+		done:    make(chan struct{}),
+		refused: make(chan wire.Frame, maxRefused),
+		calls:   map[uint32]*call{},
+	}
+	frames := wire.NewReader(stream)
+	hello, cancel := context.WithTimeout(ctx, c.opts.HelloTimeout)
+	defer cancel()
+	// Only closing the stream ends a read or a write that hangs.
+	stop := context.AfterFunc(hello, func() { _ = stream.Close() })
+	version, err := handshake(stream, frames)
+	if !stop() && err == nil {
+		err = hello.Err()
+	}
+	if err != nil {
+		_ = stream.Close()
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("attach to the toolbox: %w", ctx.Err())
+		}
+		return nil, lost(fmt.Errorf("attach to the toolbox: %w", err))
+	}
+	if version != wire.Version {
+		_ = stream.Close()
+		return nil, core.Fail(core.Unavailable, "toolbox_outdated",
+			"The sandbox runs another version of the toolbox. It has to be made anew; the workspace is kept.")
+	}
+	c.loops.Add(3)
+	go c.readLoop(frames)
+	go c.writeLoop()
+	go c.heartbeat()
+	return c, nil
+}
+
+func handshake(stream io.ReadWriter, frames *wire.Reader) (uint16, error) {
+	var nonce [wire.NonceSize]byte
+	_, _ = rand.Read(nonce[:]) // never fails
+	hello := wire.Frame{Type: wire.Hello, Payload: wire.HelloPayload(nonce, wire.Version)}
+	// The toolbox may be writing old output: reading must not wait until it has read the hello.
+	written := make(chan error, 1)
+	go func() {
+		_, err := stream.Write(hello.Append(make([]byte, wire.Preamble)))
+		written <- err
+	}()
+	version, err := frames.AwaitEcho(nonce)
+	if err != nil {
+		return 0, err // the caller closes the stream, which ends the write
+	}
+	return version, <-written
+}
+
+// Close ends the connection and what it was running. It waits for the client's goroutines.
+func (c *Client) Close() error {
+	c.fail(errClosed)
+	c.loops.Wait()
+	return nil
+}
+
+// Done is closed when the connection has ended.
+func (c *Client) Done() <-chan struct{} { return c.done }
+
+// Err says why the connection ended, nil while it stands.
+func (c *Client) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
