@@ -317,6 +317,7 @@ func fromLog(t *testing.T, events []core.Event) told {
 			w.Publication = core.PublishCommitted
 		case "pull_request_opened":
 			w.Publication, w.PullRequest = core.PublishDone, true
+		default: // tells of no state
 		}
 	}
 	return w
