@@ -49,7 +49,7 @@ func TestSweep_FinishesAStopThatWasBegun(t *testing.T) {
 
 func TestAcquire_MakesRoomByStoppingTheLongestUnused(t *testing.T) {
 	t.Parallel()
-	f := setup(t, func(o *sandbox.Options) { o.MaxRunning = 2 })
+	f := setup(t, func(o *sandbox.Options) { o.MaxRunning, o.RoomWait = 2, time.Millisecond })
 	var claims []core.Claim
 	for range 3 {
 		claim := f.newClaim()
@@ -68,6 +68,35 @@ func TestAcquire_MakesRoomByStoppingTheLongestUnused(t *testing.T) {
 	wantCode(t, err, "capacity")
 	if box := f.store.box(t, claims[1].Session.ID); box.State != core.SandboxReady {
 		t.Errorf("a sandbox in use became %s", box.State)
+	}
+}
+
+func TestAcquire_WaitsForRoomUntilATurnEnds(t *testing.T) {
+	t.Parallel()
+	f := setup(t, func(o *sandbox.Options) { o.MaxRunning = 1 })
+	first := f.newClaim()
+	ws := f.acquire(t, first)
+	second := f.newClaim()
+	got := make(chan error, 1)
+	go func() {
+		next, err := f.Acquire(t.Context(), second)
+		if err == nil {
+			f.Release(t.Context(), second, next)
+		}
+		got <- err
+	}()
+	select {
+	case err := <-got:
+		t.Fatalf("the second sandbox did not wait: %v", err)
+	case <-time.After(2 * time.Second):
+	}
+	f.Release(t.Context(), first, ws)
+	f.store.own(first.Session.ID, "")
+	if err := <-got; err != nil {
+		t.Fatalf("after the first turn: %v", err)
+	}
+	if box := f.store.box(t, first.Session.ID); box.State != core.SandboxStopped {
+		t.Errorf("the unused sandbox is %s", box.State)
 	}
 }
 
