@@ -55,10 +55,10 @@ func TestRelease_EndsWhatStillRuns(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	ws := f.acquire(t, f.claim)
-	ended := make(chan error, 1)
+	ended := make(chan struct{})
 	go func() {
-		_, err := ws.Run(t.Context(), core.Command{Shell: "touch started; sleep 1000"})
-		ended <- err
+		defer close(ended)
+		_, _ = ws.Run(t.Context(), core.Command{Shell: "touch started; sleep 1000"}) // it ends either way
 	}()
 	eventually(t, "the command runs", func() bool {
 		_, err := ws.Stat(t.Context(), "started")
