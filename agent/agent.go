@@ -68,7 +68,7 @@ func New(o Options) (*Agent, error) {
 			if !ok {
 				return nil, fmt.Errorf("profile %s: no tool %q", name, tool)
 			}
-			fmt.Fprintf(hash, "\x00%s\x00%s\x00%s", spec.Name, spec.Description, spec.Parameters)
+			hash.Write([]byte("\x00" + spec.Name + "\x00" + spec.Description + "\x00" + string(spec.Parameters)))
 		}
 		a.profiles[name] = profile{system: system, tools: d.Tools, hash: hex.EncodeToString(hash.Sum(nil))}
 	}

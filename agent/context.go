@@ -43,7 +43,7 @@ func compose(req core.TurnRequest, id string) string {
 
 func newSectionID() string {
 	var raw [6]byte
-	rand.Read(raw[:]) //nolint:errcheck // crypto/rand.Read never fails
+	rand.Read(raw[:])
 	return hex.EncodeToString(raw[:])
 }
 

@@ -76,13 +76,13 @@ func Failed(code, format string, args ...any) Result {
 }
 
 // FailedBy turns the error of a workspace or a publisher into a result for the model. An error that
-// ends the turn is handed on instead: a cancelled ctx, a lost sandbox, and what has no code.
+// ends the turn is handed on instead: a cancelled ctx, a lost sandbox, and what has no code for people.
 func FailedBy(ctx context.Context, err error) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
 	}
 	e, ok := errors.AsType[*core.Error](err)
-	if !ok || e.Kind == core.Internal || e.Kind == core.Unavailable {
+	if !ok || e.Kind == core.Internal || e.Code == "sandbox_lost" {
 		return Result{}, err
 	}
 	return Failed(e.Code, "%s", e.Message), nil

@@ -120,9 +120,9 @@ func newDemo(prompt string) *demo {
 	return &demo{prompt: prompt, seed: h.Sum32(), texts: map[string]string{}}
 }
 
-// wants says that a word is in the prompt.
+// wants says that a word, or one of several patterns between bars, is in the prompt.
 func (d *demo) wants(word string) bool {
-	return regexp.MustCompile(`(?i)\b` + word + `\b`).MatchString(d.prompt)
+	return regexp.MustCompile(`(?i)\b(` + word + `)\b`).MatchString(d.prompt)
 }
 
 // keywords are the longest words of the prompt, at most five, in their order. They are as good a

@@ -170,7 +170,7 @@ func (d *demo) seeVerify(results []string) {
 }
 
 func (d *demo) runTests() []Call {
-	if d.language == nil || d.language.test == "" || !(d.wants("tests?") || d.wants("testing")) {
+	if d.language == nil || d.language.test == "" || !d.wants("tests?|testing") {
 		return nil
 	}
 	return []Call{CallJSON("bash", map[string]any{"command": d.language.test})}
@@ -185,7 +185,7 @@ func (d *demo) seeTests(results []string) {
 }
 
 func (d *demo) publish() []Call {
-	if !d.wants("publish") && !d.wants("pull request") {
+	if !d.wants("publish|pull request") {
 		return nil
 	}
 	title := "Describe the code in an overview"

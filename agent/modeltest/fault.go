@@ -34,7 +34,7 @@ func (s *Server) fails(w http.ResponseWriter, r *http.Request, f Fault) bool {
 		<-r.Context().Done()
 	case HTML:
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		fmt.Fprint(w, "<html><body>canary-provider-text</body></html>")
+		_, _ = io.WriteString(w, "<html><body>canary-provider-text</body></html>") // a client that is gone reads nothing
 	case JSONError:
 		writeError(w, http.StatusOK, "server_error", "canary-provider-text")
 	case "", Hang, Comments, Broken, Truncated, ErrorFrame, Garbage:

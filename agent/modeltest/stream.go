@@ -26,15 +26,15 @@ func (s *stream) send(reply Reply, promptTokens int) {
 	s.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	s.w.WriteHeader(http.StatusOK)
 	s.write(": keep-alive\n\n")
-	switch reply.Fault {
-	case Hang:
+	if reply.Fault == Hang {
 		<-s.ctx.Done()
 		return
-	case Comments:
-		for s.wait(5 * time.Millisecond) {
-			s.write(": keep-alive\n\n")
+	}
+	for reply.Fault == Comments {
+		if !s.wait(5 * time.Millisecond) {
+			return
 		}
-		return
+		s.write(": keep-alive\n\n")
 	}
 	s.wait(reply.Pause)
 	s.delta(map[string]any{"role": "assistant", "content": ""})

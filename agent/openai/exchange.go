@@ -38,7 +38,7 @@ func (x *exchange) Do(req *http.Request) (*http.Response, error) {
 			return resp, nil
 		}
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()                       // it was read as far as it is wanted
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // what is missing only makes the match less sharp
 	if resp.StatusCode == http.StatusOK {
 		return nil, notAStream(body)

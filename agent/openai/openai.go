@@ -170,7 +170,7 @@ func (c *Client) once(ctx context.Context, req agent.Request, on agent.Listener)
 	if err != nil {
 		return agent.Response{}, x.explain(ctx, err)
 	}
-	defer stream.Close()
+	defer func() { _ = stream.Close() }() // the answer is read or given up by then
 
 	var answer answer
 	for {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -217,7 +217,7 @@ func raw(t *testing.T, text string) *openai.Client {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprint(w, text)
+		_, _ = io.WriteString(w, text)
 	}))
 	t.Cleanup(server.Close)
 	return quick(t, server.URL, "")
@@ -241,14 +241,20 @@ func TestStream_ReadsWhatProvidersReallySend(t *testing.T) {
 		"content as parts":          {stream: "data: {\"choices\":[{\"delta\":{\"content\":[{\"type\":\"text\",\"text\":\"hi\"}]},\"finish_reason\":\"stop\"}]}\n\n", text: "hi", finish: agent.FinishStop},
 		"arguments as object":       {stream: "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"ls\",\"arguments\":{\"path\":\"x\"}}}]},\"finish_reason\":\"tool_calls\"}]}\n\n", calls: call(`{"path":"x"}`), finish: agent.FinishToolCalls},
 		"stop with calls":           {stream: "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"ls\",\"arguments\":\"\"}}]},\"finish_reason\":\"stop\"}]}\n\n", calls: call(""), finish: agent.FinishToolCalls},
-		"calls without index": {stream: "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"id\":\"a\",\"function\":{\"name\":\"ls\",\"arguments\":\"{\"}}]}}]}\n\n" +
-			"data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"function\":{\"arguments\":\"}\"}}]}}]}\n\n" +
-			"data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"id\":\"b\",\"function\":{\"name\":\"ls\",\"arguments\":\"{}\"}}]},\"finish_reason\":\"tool_calls\"}]}\n\n",
-			calls: []agent.ToolCall{{ID: "a", Name: "ls", Arguments: "{}"}, {ID: "b", Name: "ls", Arguments: "{}"}}, finish: agent.FinishToolCalls},
-		"one index for two calls": {stream: "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"ls\",\"arguments\":\"{}\"}},{\"index\":0,\"id\":\"b\",\"function\":{\"name\":\"ls\",\"arguments\":\"{}\"}}]},\"finish_reason\":\"tool_calls\"}]}\n\n",
-			calls: []agent.ToolCall{{ID: "a", Name: "ls", Arguments: "{}"}, {ID: "b", Name: "ls", Arguments: "{}"}}, finish: agent.FinishToolCalls},
-		"ids missing and doubled": {stream: "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"name\":\"ls\"}},{\"index\":1,\"id\":\"a\",\"function\":{\"name\":\"ls\"}},{\"index\":2,\"id\":\"a\",\"function\":{\"name\":\"ls\"}}]},\"finish_reason\":\"tool_calls\"}]}\n\n",
-			calls: []agent.ToolCall{{ID: "call_0", Name: "ls"}, {ID: "a", Name: "ls"}, {ID: "a_2", Name: "ls"}}, finish: agent.FinishToolCalls},
+		"calls without index": {
+			stream: "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"id\":\"a\",\"function\":{\"name\":\"ls\",\"arguments\":\"{\"}}]}}]}\n\n" +
+				"data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"function\":{\"arguments\":\"}\"}}]}}]}\n\n" +
+				"data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"id\":\"b\",\"function\":{\"name\":\"ls\",\"arguments\":\"{}\"}}]},\"finish_reason\":\"tool_calls\"}]}\n\n",
+			calls: []agent.ToolCall{{ID: "a", Name: "ls", Arguments: "{}"}, {ID: "b", Name: "ls", Arguments: "{}"}}, finish: agent.FinishToolCalls,
+		},
+		"one index for two calls": {
+			stream: "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"ls\",\"arguments\":\"{}\"}},{\"index\":0,\"id\":\"b\",\"function\":{\"name\":\"ls\",\"arguments\":\"{}\"}}]},\"finish_reason\":\"tool_calls\"}]}\n\n",
+			calls:  []agent.ToolCall{{ID: "a", Name: "ls", Arguments: "{}"}, {ID: "b", Name: "ls", Arguments: "{}"}}, finish: agent.FinishToolCalls,
+		},
+		"ids missing and doubled": {
+			stream: "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"name\":\"ls\"}},{\"index\":1,\"id\":\"a\",\"function\":{\"name\":\"ls\"}},{\"index\":2,\"id\":\"a\",\"function\":{\"name\":\"ls\"}}]},\"finish_reason\":\"tool_calls\"}]}\n\n",
+			calls:  []agent.ToolCall{{ID: "call_0", Name: "ls"}, {ID: "a", Name: "ls"}, {ID: "a_2", Name: "ls"}}, finish: agent.FinishToolCalls,
+		},
 		"length":                  {stream: "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"length\"}]}\n\n", text: "hi", finish: agent.FinishLength},
 		"content filter":          {stream: "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"content_filter\"}]}\n\n", finish: agent.FinishContentFilter},
 		"refusal":                 {stream: "data: {\"choices\":[{\"delta\":{\"refusal\":\"no\"},\"finish_reason\":\"stop\"}]}\n\n", finish: agent.FinishContentFilter},
@@ -308,7 +314,7 @@ func FuzzStream(f *testing.F) {
 	var body atomic.Pointer[string]
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprint(w, *body.Load())
+		_, _ = io.WriteString(w, *body.Load())
 	}))
 	f.Cleanup(server.Close)
 	c := openai.New(openai.Options{BaseURL: server.URL + "/v1", Key: "k", Model: "m"})

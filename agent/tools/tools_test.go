@@ -309,4 +309,13 @@ func TestTools_CancelAndLostSandboxEndTheTurn(t *testing.T) {
 			t.Errorf("%s gives %v", name, err)
 		}
 	}
+	for code, ends := range map[string]bool{"sandbox_lost": true, "disk_full": false, "github_unavailable": false} {
+		r, err := agent.FailedBy(t.Context(), core.Fail(core.Unavailable, code, "It is so."))
+		if (err != nil) != ends || !ends && r.Code != code {
+			t.Errorf("%s gives %+v, %v", code, r, err)
+		}
+	}
+	if _, err := agent.FailedBy(t.Context(), core.ErrLeaseLost); err == nil {
+		t.Error("a lost lease is a result")
+	}
 }
