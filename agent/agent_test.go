@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -488,4 +489,61 @@ func TestRun_UnknownProfile(t *testing.T) {
 	if core.CodeOf(err) != "unknown_profile" {
 		t.Errorf("got %v", err)
 	}
+}
+
+// Whatever a model sends, the history stays one that a strict provider takes: the scripted server
+// refuses any other.
+func TestRun_HistoryIsAlwaysValid(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(40) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, randomScript(seed), agent.Limits{Steps: 12, CallsPerResponse: 3}, map[string]string{"a.txt": "a\n"})
+			_, err := b.run(t.Context(), "x")
+			switch code := core.CodeOf(err); {
+			case err == nil, code == core.CodeLimitReached, code == core.CodeModelMalformed, code == core.CodeModelTruncated, code == core.CodeModelEmptyResponse:
+			default:
+				t.Errorf("got %v", err)
+			}
+			open := map[string]bool{}
+			for _, e := range b.rec.events {
+				switch e := e.(type) {
+				case core.AgentToolCall:
+					if open[e.CallID] {
+						t.Errorf("call id %s is used twice", e.CallID)
+					}
+					open[e.CallID] = true
+				case core.AgentToolResult:
+					if !open[e.CallID] {
+						t.Errorf("result %s has no call", e.CallID)
+					}
+					open[e.CallID] = false
+				}
+			}
+			for id, unanswered := range open {
+				if unanswered {
+					t.Errorf("call %s has no result", id)
+				}
+			}
+		})
+	}
+}
+
+// randomScript answers with calls of every quality.
+func randomScript(seed uint64) modeltest.Script {
+	random := rand.New(rand.NewPCG(seed, 7))
+	pick := func(list ...string) string { return list[random.IntN(len(list))] }
+	var replies []modeltest.Reply
+	for range 12 {
+		reply := modeltest.Reply{Text: pick("", "Looking.", "\n"), Finish: pick("", "", "", "stop", "length", "odd_reason")}
+		for range random.IntN(6) {
+			reply.Calls = append(reply.Calls, modeltest.Call{
+				ID:        pick("", "same", "other"),
+				Name:      pick("ls", "read", "bash", "nothing", ""),
+				Arguments: pick("", "null", "{}", `{"path":"a.txt"}`, `{"command":"ls"}`, `{"command":"rm -rf *"}`, `{"path":`, `[]`, `"{}"`, "\xff"),
+			})
+		}
+		replies = append(replies, reply)
+	}
+	return modeltest.Sequence(replies...)
 }

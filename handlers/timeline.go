@@ -96,6 +96,8 @@ func (l *timeline) apply(e core.Event) {
 	switch e.Type {
 	case "message_queued":
 		tn.mark(e, func() { tn.queuedAt = e.Sequence })
+	case "message_edited", "message_cancel_requested":
+		tn.mark(e, func() {}) // the row has what changed
 	case "message_preparing":
 		tn.mark(e, func() { tn.preparing, l.current = true, tn })
 	case "message_requeued":

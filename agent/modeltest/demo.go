@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -124,19 +125,25 @@ func (d *demo) wants(word string) bool {
 	return regexp.MustCompile(`(?i)\b` + word + `\b`).MatchString(d.prompt)
 }
 
-// keyword is the longest word of the prompt, which is as good a guess as any at what it is about.
-func (d *demo) keyword() string {
-	best := ""
-	for _, w := range regexp.MustCompile(`[A-Za-z_]{4,}`).FindAllString(d.prompt, -1) {
-		switch strings.ToLower(w) {
-		case "slow", "publish", "please", "should", "would", "could", "repository", "request", "pull", "with", "that", "this", "from", "into":
+// keywords are the longest words of the prompt, at most five, in their order. They are as good a
+// guess as any at what it is about.
+func (d *demo) keywords() []string {
+	var words []string
+	for _, w := range regexp.MustCompile(`[A-Za-z_]{4,}`).FindAllString(strings.ToLower(d.prompt), -1) {
+		switch w {
+		case "slow", "publish", "please", "should", "would", "could", "repository", "request", "pull", "with", "that", "this", "from", "into",
+			"then", "they", "what", "when", "where", "which", "there", "them", "have", "your", "make", "also", "about", "some":
 			continue
 		}
-		if len(w) > len(best) {
-			best = w
+		if !slices.Contains(words, w) {
+			words = append(words, w)
 		}
 	}
-	return best
+	for len(words) > 5 {
+		shortest := slices.MinFunc(words, func(a, b string) int { return len(a) - len(b) })
+		words = slices.DeleteFunc(words, func(w string) bool { return w == shortest })
+	}
+	return words
 }
 
 // match is one line of a search.
@@ -172,6 +179,7 @@ func oneLine(s string, limit int) string {
 		}
 		return r
 	}, strings.Join(strings.Fields(s), " "))
+	s = strings.TrimSpace(s)
 	if r := []rune(s); len(r) > limit {
 		s = strings.TrimSpace(string(r[:limit])) + "…"
 	}

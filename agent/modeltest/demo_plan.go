@@ -108,8 +108,8 @@ func (d *demo) search() []Call {
 	if d.language != nil {
 		calls = append(calls, CallJSON("grep", map[string]any{"pattern": d.language.definition, "glob": "*" + d.language.ext, "limit": 120}))
 	}
-	if word := d.keyword(); word != "" {
-		calls = append(calls, CallJSON("grep", map[string]any{"pattern": word, "literal": true, "ignoreCase": true, "limit": 20}))
+	if words := d.keywords(); len(words) > 0 {
+		calls = append(calls, CallJSON("grep", map[string]any{"pattern": strings.Join(words, "|"), "ignoreCase": true, "limit": 20}))
 	}
 	return calls
 }

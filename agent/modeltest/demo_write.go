@@ -62,22 +62,29 @@ func (d *demo) overviewText() string {
 }
 
 func (d *demo) mentionList() string {
-	word := d.keyword()
-	if word == "" || len(d.mentions) == 0 {
-		return fmt.Sprintf("Nothing in the repository mentions “%s”.\n", oneLine(word, 40))
+	words := strings.Join(d.keywords(), ", ")
+	if len(d.mentions) == 0 {
+		return "Nothing in the repository mentions what was asked for" + ifAny(" (", words, ")") + ".\n"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "“%s” is mentioned here:\n\n", word)
+	fmt.Fprintf(&b, "Words of the request (%s) are here:\n\n", words)
 	for _, m := range d.mentions[:min(len(d.mentions), 8)] {
 		fmt.Fprintf(&b, "- `%s:%s`: %s\n", m.path, m.line, oneLine(m.text, 100))
 	}
 	return b.String()
 }
 
-// openPoints are the TODOs outside the overview itself.
+func ifAny(before, s, after string) string {
+	if s == "" {
+		return ""
+	}
+	return before + s + after
+}
+
+// openPoints are the TODOs outside the overview itself, without the one that was just settled.
 func (d *demo) openPoints() []match {
 	return slices.DeleteFunc(slices.Clone(d.todos), func(m match) bool {
-		return m.path == d.overview || !strings.Contains(m.text, "TODO") && !strings.Contains(m.text, "FIXME")
+		return m.path == d.overview || d.fix != nil && strings.Contains(m.text, d.fix.phrase) || !strings.Contains(m.text, "TODO") && !strings.Contains(m.text, "FIXME")
 	})
 }
 

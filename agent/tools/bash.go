@@ -143,7 +143,7 @@ func (t *bashTool) wholeLog(ctx context.Context, done core.CommandResult) []byte
 
 // cutLines keeps the first and last lines of an output that is short in bytes but has many lines.
 func cutLines(text string) string {
-	lines := strings.SplitAfter(text, "\n")
+	lines := splitLines(text)
 	left := len(lines) - headLines - tailLines
 	if left <= 0 {
 		return text
