@@ -88,11 +88,11 @@ func (b bench) signIn(t *testing.T, standIn *httptest.Server) core.User {
 	form.Set("login", "octo-dev")
 	client := standIn.Client()
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	resp, err := client.PostForm(standIn.URL+u.Path, form) //nolint:noctx // the stand-in's page in a test
+	resp, err := client.PostForm(standIn.URL+u.Path, form)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	back, err := resp.Location()
 	if err != nil {
 		t.Fatal(err)
