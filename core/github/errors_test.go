@@ -47,6 +47,7 @@ func TestErrors_EveryKindOfAnswer(t *testing.T) {
 		{"conflict", githubtest.Fault{Status: 409, Body: `{"message":"Conflict"}`}, core.Invalid, github.CodeRejected, 0, ""},
 		{"rejected", githubtest.Fault{Status: 422, Body: `{"message":"Validation Failed"}`}, core.Invalid, github.CodeRejected, 0, ""},
 		{"primary limit", githubtest.Fault{Status: 403, Header: header("X-RateLimit-Remaining", "0", "X-RateLimit-Reset", strconv.FormatInt(reset.Unix(), 10)), Body: `{"message":"API rate limit exceeded"}`}, core.RateLimited, github.CodeRateLimited, 20 * time.Minute, reset.UTC().Format("15:04")},
+		{"primary limit by its header alone", githubtest.Fault{Status: 403, Header: header("X-RateLimit-Remaining", "0"), Body: `{}`}, core.RateLimited, github.CodeRateLimited, time.Minute, ""},
 		{"429 with a time", githubtest.Fault{Status: 429, Header: header("Retry-After", "90"), Body: `{}`}, core.RateLimited, github.CodeRateLimited, 90 * time.Second, ""},
 		{"429 without a time", githubtest.Fault{Status: 429}, core.RateLimited, github.CodeRateLimited, time.Minute, ""},
 		{"429 with a mad time", githubtest.Fault{Status: 429, Header: header("Retry-After", "9999999999")}, core.RateLimited, github.CodeRateLimited, time.Hour, ""},
