@@ -115,7 +115,7 @@ func (h *Handlers) newProps(c echo.Context, f newForm) (pages.NewProps, error) {
 	p := pages.NewProps{
 		Layout: h.Frame(c, "New session", "new"), Several: len(accounts) > 1,
 		Query: f.query, BranchQuery: f.branchQuery, Text: f.text, ClientKey: f.clientKey,
-		MaxBytes: core.MaxMessageBytes, Policy: string(h.Chat.BashPolicy()), Model: modelName(platform),
+		MaxBytes: core.MaxMessageBytes, Policy: string(h.Chat.BashPolicy()), Model: platform.Model,
 	}
 	found := false
 	for _, i := range accounts {
@@ -283,12 +283,4 @@ func branchProps(b core.Branch, r core.Repository) pages.BranchProps {
 		Name: b.Name, SHA: b.SHA, Subject: b.Subject, CommittedAt: b.CommittedAt,
 		Protected: b.Protected, Default: b.Name == r.DefaultBranch,
 	}
-}
-
-// modelName is what the pages call the model.
-func modelName(p chat.Platform) string {
-	if p.ModelLabel != "" {
-		return p.ModelLabel
-	}
-	return p.Model
 }

@@ -266,6 +266,9 @@ func rowProps(r core.SessionRow, viewer core.User) pages.SessionRowProps {
 		Files: r.Files, Additions: r.Additions, Deletions: r.Deletions,
 		Archived: r.Session.Archived, UpdatedAt: r.Session.UpdatedAt,
 	}
+	if r.LastState == core.Queued && p.Queued > 0 {
+		p.Queued-- // the one whose state the row shows waits for a worker, not behind another
+	}
 	if r.Session.OwnerID != viewer.ID {
 		p.Owner = r.OwnerLogin
 	}

@@ -148,7 +148,7 @@ func (v sessionView) composer(key, text, sentence string) components.ComposerPro
 	return components.ComposerProps{
 		SessionID: v.id(), ClientKey: key, Text: text, Error: sentence,
 		Active: v.line.active() != nil, Disabled: v.silenced(),
-		MaxBytes: core.MaxMessageBytes, Model: modelName(v.platform),
+		MaxBytes: core.MaxMessageBytes, Model: v.platform.Model,
 	}
 }
 
@@ -217,7 +217,7 @@ func artifactKind(k core.ArtifactKind) string {
 func (v sessionView) details() components.DetailsProps {
 	p := components.DetailsProps{
 		SessionID: v.id(), Branch: v.Session.Branch, BaseBranch: v.Session.BaseBranch, BaseSHA: v.Session.BaseSHA,
-		Policy: string(v.Session.BashPolicy), Model: modelName(v.platform), Messages: len(v.line.turns),
+		Policy: string(v.Session.BashPolicy), Model: v.platform.Model, Messages: len(v.line.turns),
 		CreatedAt: v.Session.CreatedAt, Now: v.now, EventsURL: link.Events(v.id()),
 		CanArchive: v.Rights.Owner, Archived: v.Session.Archived,
 	}

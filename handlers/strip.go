@@ -26,7 +26,7 @@ type step struct {
 }
 
 func (s *strip) apply(e core.Event) {
-	switch e.Type {
+	switch e.Type { //nolint:exhaustive // the types of a preparation alone
 	case "sandbox_creating":
 		p := payload[core.SandboxChanged](e)
 		*s = strip{info: p, state: core.SandboxCreating}

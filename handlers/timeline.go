@@ -89,13 +89,15 @@ func fold(t core.Timeline) *timeline {
 }
 
 func (l *timeline) apply(e core.Event) {
-	tn := l.byID[e.MessageID]
-	if tn == nil {
-		tn = l.current
+	tn := l.current
+	if e.MessageID != "" {
+		tn = l.byID[e.MessageID]
 	}
 	switch e.Type {
 	case "message_queued":
 		tn.mark(e, func() { tn.queuedAt = e.Sequence })
+	case "message_edited", "message_cancel_requested":
+		tn.mark(e, func() {}) // the row has what changed
 	case "message_preparing":
 		tn.mark(e, func() { tn.preparing, l.current = true, tn })
 	case "message_requeued":
@@ -109,11 +111,10 @@ func (l *timeline) apply(e core.Event) {
 		tn.mark(e, func() { tn.preparing, tn.endedAt = false, e.Sequence })
 	case "agent_tool_call":
 		p := payload[core.AgentToolCall](e)
-		tn.mark(e, func() { tn.row(p.CallID, e.CreatedAt).call = p })
+		tn.tool(e, p.CallID, func(row *tool) { row.call = p })
 	case "agent_tool_result":
 		p := payload[core.AgentToolResult](e)
-		tn.mark(e, func() {
-			row := tn.row(p.CallID, e.CreatedAt)
+		tn.tool(e, p.CallID, func(row *tool) {
 			row.result = &p
 			if row.call.Tool == "" {
 				row.call.Tool, row.call.Object = p.Tool, p.Object
@@ -121,8 +122,7 @@ func (l *timeline) apply(e core.Event) {
 		})
 	case "policy_refused":
 		p := payload[core.PolicyRefused](e)
-		tn.mark(e, func() {
-			row := tn.row(p.CallID, e.CreatedAt)
+		tn.tool(e, p.CallID, func(row *tool) {
 			row.refusal = &p
 			if row.call.Tool == "" {
 				row.call.Tool, row.call.Object = "bash", p.Snippet
@@ -183,15 +183,20 @@ func (tn *turn) note(e core.Event, tone, text, detail string) {
 	})
 }
 
-// row is the row of a call, made at the first sight of its id.
-func (tn *turn) row(callID string, at time.Time) *tool {
-	row := tn.tools[callID]
-	if row == nil {
-		row = &tool{call: core.AgentToolCall{CallID: callID}, startsAt: at}
-		tn.tools[callID] = row
-		tn.items = append(tn.items, item{tool: row})
+// tool changes the row of a call, which is made at the first sight of its id.
+func (tn *turn) tool(e core.Event, callID string, change func(*tool)) {
+	if callID == "" {
+		return // the payload could not be read
 	}
-	return row
+	tn.mark(e, func() {
+		row := tn.tools[callID]
+		if row == nil {
+			row = &tool{call: core.AgentToolCall{CallID: callID}, startsAt: e.CreatedAt}
+			tn.tools[callID] = row
+			tn.items = append(tn.items, item{tool: row})
+		}
+		change(row)
+	})
 }
 
 // active is the turn that is worked on or comes next, nil when nothing waits.

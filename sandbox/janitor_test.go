@@ -49,7 +49,7 @@ func TestSweep_FinishesAStopThatWasBegun(t *testing.T) {
 
 func TestAcquire_MakesRoomByStoppingTheLongestUnused(t *testing.T) {
 	t.Parallel()
-	f := setup(t, func(o *sandbox.Options) { o.MaxRunning = 2 })
+	f := setup(t, func(o *sandbox.Options) { o.MaxRunning, o.RoomWait = 2, time.Millisecond })
 	var claims []core.Claim
 	for range 3 {
 		claim := f.newClaim()
@@ -71,6 +71,35 @@ func TestAcquire_MakesRoomByStoppingTheLongestUnused(t *testing.T) {
 	}
 }
 
+func TestAcquire_WaitsForRoomUntilATurnEnds(t *testing.T) {
+	t.Parallel()
+	f := setup(t, func(o *sandbox.Options) { o.MaxRunning = 1 })
+	first := f.newClaim()
+	ws := f.acquire(t, first)
+	second := f.newClaim()
+	got := make(chan error, 1)
+	go func() {
+		next, err := f.Acquire(t.Context(), second)
+		if err == nil {
+			f.Release(t.Context(), second, next)
+		}
+		got <- err
+	}()
+	select {
+	case err := <-got:
+		t.Fatalf("the second sandbox did not wait: %v", err)
+	case <-time.After(2 * time.Second):
+	}
+	f.Release(t.Context(), first, ws)
+	f.store.own(first.Session.ID, "")
+	if err := <-got; err != nil {
+		t.Fatalf("after the first turn: %v", err)
+	}
+	if box := f.store.box(t, first.Session.ID); box.State != core.SandboxStopped {
+		t.Errorf("the unused sandbox is %s", box.State)
+	}
+}
+
 func TestReconcile_RowsAndContainersBothWays(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -81,14 +110,15 @@ func TestReconcile_RowsAndContainersBothWays(t *testing.T) {
 		f.store.types(claim.Session.ID)
 		return claim
 	}
-	fine, orphan, stale, killed, wrongly, half := standing(), standing(), standing(), standing(), standing(), standing()
+	fine, orphan, stale, failed, killed, wrongly, half := standing(), standing(), standing(), standing(), standing(), standing(), standing()
 	ref := func(c core.Claim) string { return f.store.box(t, c.Session.ID).RuntimeRef }
-	orphanRef, staleRef := ref(orphan), ref(stale)
+	orphanRef, staleRef, failedRef := ref(orphan), ref(stale), ref(failed)
 
 	f.store.mu.Lock()
 	delete(f.store.boxes, orphan.Session.ID)
 	f.store.mu.Unlock()
-	f.store.change(stale.Session.ID, func(box *core.Sandbox) { box.Generation, box.State = 2, core.SandboxFailed })
+	f.store.change(stale.Session.ID, func(box *core.Sandbox) { box.Generation = 2 })
+	f.store.change(failed.Session.ID, func(box *core.Sandbox) { box.State = core.SandboxFailed })
 	dockertest.Docker(t, "kill", ref(killed))
 	f.store.change(wrongly.Session.ID, func(box *core.Sandbox) { box.State = core.SandboxStopped })
 	f.store.change(half.Session.ID, func(box *core.Sandbox) { box.State = core.SandboxCreating })
@@ -101,7 +131,7 @@ func TestReconcile_RowsAndContainersBothWays(t *testing.T) {
 	if err := f.Reconcile(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for name, gone := range map[string]string{"without a row": orphanRef, "of an old generation": staleRef} {
+	for name, gone := range map[string]string{"without a row": orphanRef, "of an old generation": staleRef, "of a failed row": failedRef} {
 		if _, err := f.runtime.Inspect(t.Context(), gone); core.CodeOf(err) != "sandbox_lost" {
 			t.Errorf("container %s is still there: %v", name, err)
 		}

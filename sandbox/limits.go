@@ -4,38 +4,69 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"agent-sandboxing/core"
 )
 
-// room makes sure that one more sandbox may run on this host, by stopping the one that was unused for
-// longest. started gives the place up to the container that then runs in it. Error: capacity.
+// roomPoll is how often a session that waits for room looks again.
+const roomPoll = 500 * time.Millisecond
+
+// room waits until one more sandbox may run on this host; it makes room itself by stopping the one
+// that was unused for longest. started gives the place up to the container that then runs in it.
+// Error: capacity, when nothing became free for as long as the service waits, or the cause of ctx.
 func (s *Service) room(ctx context.Context) (started func(), err error) {
 	if s.maxRunning <= 0 {
 		return func() {}, nil
 	}
+	look := time.NewTicker(roomPoll)
+	defer look.Stop()
+	for deadline := time.Now().Add(s.roomWait); ; {
+		free, err := s.makeRoom(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if free {
+			return s.startedOne, nil
+		}
+		if time.Now().After(deadline) {
+			return nil, core.Fail(core.Unavailable, "capacity", fmt.Sprintf(
+				"All %d sandboxes of this host have been in use for a long time. Send the message again when another turn has ended.", s.maxRunning))
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-look.C:
+		}
+	}
+}
+
+// makeRoom reserves a place when there is one, or when an unused sandbox could be stopped for it.
+func (s *Service) makeRoom(ctx context.Context) (bool, error) {
 	running, err := s.running(ctx)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	s.mu.Lock()
 	over := running + s.starting + 1 - s.maxRunning
 	s.starting++
 	s.mu.Unlock()
-	started = func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.starting--
+	if over <= 0 {
+		return true, nil
 	}
-	if over > 0 {
-		freed, err := s.stopOldest(ctx, over)
-		if err != nil || freed < over {
-			started()
-			return nil, core.Fail(core.Unavailable, "capacity", fmt.Sprintf(
-				"All %d sandboxes of this host are in use. Send the message again when another turn has ended.", s.maxRunning)).Because(err)
-		}
+	freed, err := s.stopOldest(ctx, over)
+	if err != nil || freed < over {
+		s.startedOne()
+		return false, err
 	}
-	return started, nil
+	return true, nil
+}
+
+// startedOne gives up a place that makeRoom reserved.
+func (s *Service) startedOne() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.starting--
 }
 
 func (s *Service) running(ctx context.Context) (int, error) {

@@ -29,6 +29,8 @@ type Options struct {
 	Idle time.Duration
 	// MaxRunning bounds the running sandboxes of this host; 0 means no bound.
 	MaxRunning int
+	// RoomWait is how long a session waits for room below that bound; 0 means 10 minutes.
+	RoomWait time.Duration
 }
 
 // Service keeps one sandbox per session: it makes it, finds it again, rebuilds it when it is lost and
@@ -41,6 +43,7 @@ type Service struct {
 	limits     Limits
 	idle       time.Duration
 	maxRunning int
+	roomWait   time.Duration
 	sessions   gate
 
 	mu       sync.Mutex
@@ -61,6 +64,7 @@ func New(o Options) *Service {
 		limits:     o.Limits,
 		idle:       cmp.Or(o.Idle, 30*time.Minute),
 		maxRunning: o.MaxRunning,
+		roomWait:   cmp.Or(o.RoomWait, 10*time.Minute),
 		sessions:   gate{held: map[core.SessionID]chan struct{}{}},
 	}
 }

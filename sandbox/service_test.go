@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +49,30 @@ func TestAcquire_ReusesTheContainerAndReleaseEndsItsProcesses(t *testing.T) {
 		t.Error("the turn did not count as use")
 	}
 	wantTypes(t, f.store.types(f.claim.Session.ID))
+}
+
+func TestRelease_EndsWhatStillRuns(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	ws := f.acquire(t, f.claim)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = ws.Run(t.Context(), core.Command{Shell: "touch started; sleep 1000"}) // it ends either way
+	}()
+	eventually(t, "the command runs", func() bool {
+		_, err := ws.Stat(t.Context(), "started")
+		return err == nil
+	})
+	f.Release(t.Context(), f.claim, ws)
+	<-ended
+	box := f.store.box(t, f.claim.Session.ID)
+	if left := strings.Split(dockertest.Docker(t, "top", box.RuntimeRef, "-o", "pid,comm"), "\n"); len(left) != 2 || !strings.Contains(left[1], "toolboxd") {
+		t.Errorf("after the release these run: %q", left)
+	}
+	if box.State != core.SandboxReady {
+		t.Errorf("row is %s", box.State)
+	}
 }
 
 func TestAcquire_StartsAStoppedSandboxWithItsWork(t *testing.T) {

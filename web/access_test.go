@@ -221,7 +221,7 @@ func auditOf(t *testing.T, r *rig, id core.SessionID) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(t.Context())
+	defer func() { _ = conn.Close(t.Context()) }()
 	rows, err := conn.Query(t.Context(), `SELECT action FROM audit_log WHERE session_id = $1 ORDER BY id`, id)
 	if err != nil {
 		t.Fatal(err)

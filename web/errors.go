@@ -111,9 +111,9 @@ func (f *failures) recover(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		defer func() {
 			r := recover()
-			switch {
-			case r == nil:
-			case r == http.ErrAbortHandler: //nolint:errorlint // the documented sentinel
+			switch r {
+			case nil:
+			case http.ErrAbortHandler:
 				panic(r)
 			default:
 				f.log.LogAttrs(c.Request().Context(), slog.LevelError, "panic",

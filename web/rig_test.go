@@ -37,7 +37,6 @@ type rig struct {
 	github   *githubtest.Server
 	server   *web.Server
 	stop     context.CancelFunc // of the server; Run's end is waited for by the test's clean-up
-	stopped  <-chan error
 	log      *bytes.Buffer // read it only after stop
 
 	installation, repository int64
@@ -275,7 +274,7 @@ func (b *browser) json(method, path string, v any, headers ...string) answer {
 func (b *browser) do(method, path string, body io.Reader, headers ...string) answer {
 	b.t.Helper()
 	resp := b.open(method, path, body, headers...)
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	data, err := io.ReadAll(resp.Body)
 	if err != nil {
 		b.t.Fatalf("%s %s: %v", method, path, err)

@@ -43,7 +43,7 @@ func (b *browser) stream(path string, headers ...string) *sse {
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	resp, err := b.http.Do(req)
+	resp, err := b.http.Do(req) //nolint:bodyclose // cut closes it
 	if err != nil {
 		cancel()
 		b.t.Fatal(err)
@@ -59,7 +59,7 @@ func (b *browser) stream(path string, headers ...string) *sse {
 
 func (s *sse) cut() {
 	s.cancel()
-	s.resp.Body.Close()
+	_ = s.resp.Body.Close() // it may be read no further
 }
 
 // next is the next message that holds something; ok is false at the end of the stream.

@@ -30,11 +30,21 @@ func (h *Hub) Follow(ctx context.Context, id core.SessionID, after int64, yield 
 				return err
 			}
 		}
+		if err := h.await(ctx, w, poll.C); err != nil {
+			return err
+		}
+	}
+}
+
+// await returns when the waiter is woken or ctx ends.
+func (h *Hub) await(ctx context.Context, w *waiter, tick <-chan time.Time) error {
+	for {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-w.wake:
-		case <-poll.C:
+			return nil
+		case <-tick:
 			h.poll(ctx)
 		}
 	}

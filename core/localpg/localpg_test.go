@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 // newDataDir is a folder that the server's user can enter; t.TempDir's parent would shut it out.
 func newDataDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "localpg-test-")
+	dir, err := os.MkdirTemp("/tmp", "localpg-test-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func (f *folder) lock(ctx context.Context) (unlock func(), err error) {
 	}
 	free := func() (bool, error) {
 		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == syscall.EWOULDBLOCK { //nolint:errorlint // a plain errno
+		if err == syscall.EWOULDBLOCK {
 			return false, nil
 		}
 		return err == nil, err

@@ -38,9 +38,9 @@ func TestPublish_OpensThenUpdatesTheSamePullRequest(t *testing.T) {
 			t.Errorf("body lacks %q:\n%s", text, pulls[0].Body)
 		}
 	}
-	wantCommit := "agent[bot]|99+agent[bot]@users.noreply.github.com|agent[bot]|Say hello\n\nAdds a greeting.\n\n" +
+	wantCommit := "agent[bot]|99+agent[bot]@users.noreply.github.com|agent[bot]|1714564800|1714564800|Say hello\n\nAdds a greeting.\n\n" +
 		"Co-authored-by: Octo Dev <4242+octo-dev@users.noreply.github.com>\nAgent-Session: https://agent.example.com/chat-sessions/" + string(s.ID)
-	if got := w.git(t, "log", "-1", "--format=%an|%ae|%cn|%B", s.Branch); strings.TrimSpace(got) != wantCommit {
+	if got := w.git(t, "log", "-1", "--format=%an|%ae|%cn|%at|%ct|%B", s.Branch); strings.TrimSpace(got) != wantCommit {
 		t.Errorf("commit = %q", got)
 	}
 	if got := mirrortest.Git(t, ws.Dir, "rev-parse", "HEAD"); got != w.base {
@@ -269,5 +269,37 @@ func TestPublish_RecognisesItsOwnCommitAfterAFailedAttempt(t *testing.T) {
 	result := w.must(t, s, ws, "Hello", "")
 	if result.Outcome != core.PublishOpened || w.git(t, "rev-list", "--count", w.base+".."+s.Branch) != "1" {
 		t.Errorf("result = %+v", result)
+	}
+}
+
+// shut refuses to open a pull request.
+type shut struct{ publish.PullRequests }
+
+func (shut) OpenPullRequest(context.Context, core.RepoToken, core.Repository, core.PullRequestText) (core.PullRequest, error) {
+	return core.PullRequest{}, core.Fail(core.Conflict, "base_missing", "The base is gone.")
+}
+
+func TestPublish_AdoptsThePullRequestThatAPersonOpened(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s, ws := w.session(t, map[string]string{"hello.txt": "hello\n"})
+	o := w.options
+	o.PullRequests = shut{w.app}
+	w.ask(t, s, "Hello", "")
+	_, err := w.serve(t, o, s, ws)
+	wantCode(t, err, "base_missing")
+	token, err := w.app.Mint(t.Context(), w.repo, core.TokenPublish)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := w.app.OpenPullRequest(t.Context(), token, w.repo, core.PullRequestText{Title: "Theirs", Body: "Their words.", Head: s.Branch, Base: "main"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, ws, map[string]string{"hello.txt": "hello again\n"})
+	result := w.must(t, s, ws, "Hello", "Ours.")
+	p := w.pulls(t, s)
+	if result.Outcome != core.PublishUpdated || result.Number != theirs.Number || len(p) != 1 || p[0].Title != "Theirs" || !strings.HasPrefix(p[0].Body, "Their words.\n\n<!-- agent-session:begin") {
+		t.Errorf("result = %+v, pull requests = %+v", result, p)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/core/github"
@@ -21,6 +22,9 @@ import (
 )
 
 const fullName = "octo-org/widgets"
+
+// asked is when people of these tests ask; their commits have that date however late they are made.
+var asked = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 
 // world is a stand-in GitHub with one repository, a real ledger, a real mirror, and the service.
 type world struct {
@@ -128,7 +132,7 @@ func write(t *testing.T, ws *mirrortest.Workspace, files map[string]string) {
 // ask stores a person's wish to publish.
 func (w *world) ask(t *testing.T, s core.ChatSession, title, body string) {
 	t.Helper()
-	_, err := w.store.RequestPublish(t.Context(), core.Publication{SessionID: s.ID, RequestedBy: w.owner.ID, ClientKey: string(core.NewID[core.PublicationID]()), Title: title, Body: body})
+	_, err := w.store.RequestPublish(t.Context(), core.Publication{SessionID: s.ID, RequestedBy: w.owner.ID, ClientKey: string(core.NewID[core.PublicationID]()), Title: title, Body: body, CreatedAt: asked})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 
 	"github.com/jackc/pgx/v5"
@@ -57,14 +58,19 @@ func mapError(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	_, connecting := errors.AsType[*pgconn.ConnectError](err)
-	_, network := errors.AsType[net.Error](err)
-	if connecting || network {
+	if broken(err) {
 		return unavailable(err)
 	}
 	return err
 }
 
+// broken says that the connection is the trouble.
+func broken(err error) bool {
+	_, connecting := errors.AsType[*pgconn.ConnectError](err)
+	_, network := errors.AsType[net.Error](err)
+	return connecting || network || errors.Is(err, pgconn.ErrConnClosed) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
 func unavailable(cause error) error {
-	return core.Fail(core.Unavailable, "database_unavailable", "The database does not answer. Try again in a moment; nothing was changed.").Because(cause)
+	return core.Fail(core.Unavailable, "database_unavailable", "The database does not answer. Try again in a moment; what was saved is safe.").Because(cause)
 }

@@ -46,7 +46,7 @@ func (tx *Tx) appendOwn(ctx context.Context, session core.SessionID, message cor
 }
 
 func (tx *Tx) appendRows(ctx context.Context, session core.SessionID, message core.MessageID, rows eventRows) error {
-	tag, err := tx.Exec(ctx, appendLocked, session, string(message), rows.producers, rows.types, rows.payloads)
+	tag, err := tx.Exec(ctx, appendLocked, string(session), string(message), rows.producers, rows.types, rows.payloads)
 	if err != nil {
 		return fmt.Errorf("append events: %w", err)
 	}
@@ -63,7 +63,7 @@ func (s *Store) Append(ctx context.Context, lease core.Lease, by core.Producer, 
 	if err != nil || len(events) == 0 {
 		return err
 	}
-	tag, err := s.pool.Exec(ctx, appendLeased, lease.SessionID, string(id), rows.producers, rows.types, rows.payloads, lease.Owner)
+	tag, err := s.pool.Exec(ctx, appendLeased, string(lease.SessionID), string(id), rows.producers, rows.types, rows.payloads, lease.Owner)
 	if err != nil {
 		return mapError(fmt.Errorf("append events: %w", err))
 	}

@@ -42,11 +42,11 @@ func newFaultProxy(t *testing.T, url string) (*faultProxy, string) {
 	if host == nil {
 		t.Fatalf("no host in %q", url)
 	}
-	dir, err := os.MkdirTemp("/tmp", "fault-") // short: a socket's path is at most 107 bytes
+	dir, err := os.MkdirTemp("/tmp", "fault-") //nolint:usetesting // short: a socket's path is at most 107 bytes
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("unix", filepath.Join(dir, ".s.PGSQL.5432")) //nolint:noctx // closed by the clean-up
+	listener, err := net.Listen("unix", filepath.Join(dir, ".s.PGSQL.5432"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func (p *faultProxy) serve(serving *sync.WaitGroup) {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("unix", p.server) //nolint:noctx // closed with its client
+		server, err := net.Dial("unix", p.server)
 		if err != nil {
 			_ = client.Close()
 			continue

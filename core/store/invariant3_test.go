@@ -183,6 +183,9 @@ func TestInvariant3_StateAndEventCommitTogether(t *testing.T) {
 				if ctx.Err() != nil {
 					t.Fatalf("cut %s %d: it hung", mode, at)
 				}
+				if err != nil && core.CodeOf(err) != "database_unavailable" {
+					t.Errorf("cut %s %d: %v, want database_unavailable", mode, at, err)
+				}
 				statements = proxy.arm(0, mode)
 				if d := disagreement(t, healthy); d != "" {
 					t.Fatalf("cut %s %d (answer: %v):\n%s", mode, at, err, d)
@@ -314,6 +317,7 @@ func fromLog(t *testing.T, events []core.Event) told {
 			w.Publication = core.PublishCommitted
 		case "pull_request_opened":
 			w.Publication, w.PullRequest = core.PublishDone, true
+		default: // tells of no state
 		}
 	}
 	return w

@@ -21,7 +21,7 @@ const (
 )
 
 // Handler is told what other processes, and this one, have committed. Its functions run one at a
-// time on the listener's goroutine and must not block.
+// time on the listener's goroutine and must not block. All are required.
 type Handler struct {
 	Session func(core.SessionID)                 // new events
 	Partial func(core.SessionID, core.MessageID) // the growing answer has grown

@@ -124,7 +124,6 @@ func (s *Store) RequestStop(ctx context.Context, id core.SessionID) error {
 		if err == nil && tag.RowsAffected() == 0 {
 			return core.Fail(core.Conflict, "nothing_to_stop", "This session's sandbox is not running.")
 		}
-		tx.work = true
 		return err
 	})
 }

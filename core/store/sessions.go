@@ -22,8 +22,11 @@ func sessionFields(s *core.ChatSession) []any {
 	r := &s.Repository
 	return []any{
 		&s.ID, &s.OwnerID, &s.BaseBranch, &s.BaseSHA, &s.DefaultBranchSHA, &s.Branch, &s.Title, &s.Summary,
-		&s.BashPolicy, &s.LastSequence, &s.Archived, &s.LeaseOwner, zeroTime{&s.LeaseUntil}, &s.CreatedAt, &s.UpdatedAt,
-		&r.ID, &r.InstallationID, &r.Owner, &r.Name, &r.DefaultBranch, &r.Private, &r.Archived, &r.Fork, &r.Language, &r.Description, zeroTime{&r.PushedAt},
+		&s.BashPolicy, &s.LastSequence, &s.Archived, &s.LeaseOwner,
+		zeroTime{&s.LeaseUntil},
+		&s.CreatedAt, &s.UpdatedAt,
+		&r.ID, &r.InstallationID, &r.Owner, &r.Name, &r.DefaultBranch, &r.Private, &r.Archived, &r.Fork, &r.Language, &r.Description,
+		zeroTime{&r.PushedAt},
 	}
 }
 

@@ -55,6 +55,16 @@ func (b *browser) report(format string, args ...any) {
 	b.found = append(b.found, fmt.Sprintf(format, args...))
 }
 
+// cutOff recognises what Chromium and htmx say when a reload or a restart cuts a stream.
+func cutOff(text string) bool {
+	for _, known := range []string{"net::ERR_", "Failed to load resource", "htmx:sse:error: Failed to fetch"} {
+		if strings.Contains(text, known) {
+			return true
+		}
+	}
+	return false
+}
+
 // faults returns what was reported and forgets it.
 func (b *browser) faults() []string {
 	b.mu.Lock()
@@ -75,8 +85,7 @@ func (b *browser) person(javascript bool, width int, scheme *playwright.ColorSch
 	}
 	c.SetDefaultTimeout(pageWait)
 	c.OnConsole(func(m playwright.ConsoleMessage) {
-		// A reload or a restart cuts the stream, which Chromium reports as a failed load.
-		if m.Type() == "error" && !strings.Contains(m.Text(), "net::ERR_") && !strings.Contains(m.Text(), "Failed to load resource") {
+		if m.Type() == "error" && !cutOff(m.Text()) {
 			b.report("console: %s", m.Text())
 		}
 	})
@@ -94,9 +103,12 @@ func (b *browser) person(javascript bool, width int, scheme *playwright.ColorSch
 	return c, nil
 }
 
-// shot keeps a picture of the page.
+// shot keeps a picture of what is in view. Hiding the caret would inject a style, which the page's
+// policy rightly reports.
 func (b *browser) shot(p playwright.Page, name string) error {
-	_, err := p.Screenshot(playwright.PageScreenshotOptions{Path: playwright.String(filepath.Join(b.shots, name+".png")), FullPage: playwright.Bool(true)})
+	_, err := p.Screenshot(playwright.PageScreenshotOptions{
+		Path: playwright.String(filepath.Join(b.shots, name+".png")), Caret: playwright.ScreenshotCaretInitial,
+	})
 	return err
 }
 

@@ -9,8 +9,11 @@ import (
 	"github.com/playwright-community/playwright-go"
 )
 
-// The stand-in's person who may push.
-const owner = "demo-owner"
+// The stand-in's person who may push, and the repository to work on.
+const (
+	owner          = "demo-owner"
+	repositoryName = "mdlinks"
+)
 
 func (j *journey) signIn() (err error) {
 	if j.person, err = j.browser.person(true, 1280, playwright.ColorSchemeLight); err != nil {
@@ -40,7 +43,7 @@ func (j *journey) startSession() error {
 	return j.startOn(j.page, "Improve the documentation and tidy one source file.", true)
 }
 
-// startOn chooses the first repository with a branch, writes the message and lands in the session.
+// startOn chooses the repository, takes its default branch, writes the message and lands in the session.
 func (j *journey) startOn(p playwright.Page, text string, search bool) error {
 	if _, err := p.Goto(j.stack.url + "/installations"); err != nil {
 		return err
@@ -50,15 +53,16 @@ func (j *journey) startOn(p playwright.Page, text string, search bool) error {
 			return err
 		}
 	}
+	repository := p.GetByTestId("repositories").GetByRole("link", playwright.LocatorGetByRoleOptions{Name: repositoryName})
 	if search {
-		if err := p.GetByLabel("Search repositories").Fill("o"); err != nil {
+		if err := p.GetByLabel("Search repositories").Fill(repositoryName); err != nil {
+			return err
+		}
+		if err := expectCount(p.GetByTestId("repositories").Locator("li"), 1, pageWait); err != nil {
 			return err
 		}
 	}
-	pick := p.GetByTestId("repositories").Locator("li").Filter(playwright.LocatorFilterOptions{
-		HasNot: p.GetByText("archived").Or(p.GetByText("read only")),
-	}).GetByRole("link")
-	if err := pick.First().Click(); err != nil {
+	if err := repository.Click(); err != nil {
 		return err
 	}
 	if err := expectText(p.GetByTestId("base"), "@", pageWait); err != nil {

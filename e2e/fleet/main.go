@@ -71,26 +71,31 @@ func run(ctx context.Context) (err error) {
 		}
 		defer func() { err = errors.Join(err, cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()) }()
 	}
-	p, err := signIn(ctx)
-	if err != nil {
-		return fmt.Errorf("sign in: %w", err)
-	}
 	began := time.Now()
-	ids, err := p.postAll(ctx)
-	if err != nil {
-		return err
-	}
-	workers, done, overlaps := map[string]int{}, 0, 0
-	for _, id := range ids {
-		log, err := p.finished(ctx, id)
+	var people []person
+	for _, login := range []string{seed.Owner, seed.Admin} { // one person may not have this many messages
+		p, err := signIn(ctx, login)
 		if err != nil {
+			return fmt.Errorf("sign in: %w", err)
+		}
+		if err := p.postAll(ctx); err != nil {
 			return err
 		}
-		o, c := judge(log, workers)
-		overlaps, done = overlaps+o, done+c
+		people = append(people, p)
+	}
+	workers, done, overlaps := map[string]int{}, 0, 0
+	for _, p := range people {
+		for _, id := range p.sessions {
+			log, err := p.finished(ctx, id)
+			if err != nil {
+				return err
+			}
+			o, c := judge(log, workers)
+			overlaps, done = overlaps+o, done+c
+		}
 	}
 	fmt.Printf("fleet: %d sessions, %d of %d messages completed in %.0f s, %d overlapping turns, turns by worker %v\n",
-		len(ids), done, sessions*messages, time.Since(began).Seconds(), overlaps, slices.Sorted(maps.Values(workers)))
+		sessions, done, sessions*messages, time.Since(began).Seconds(), overlaps, slices.Sorted(maps.Values(workers)))
 	if done != sessions*messages || overlaps > 0 {
 		return errors.New("not every message was completed alone")
 	}
@@ -152,14 +157,17 @@ func command(ctx context.Context, env []string, role string) *exec.Cmd {
 }
 
 // person is a signed-in client of the JSON routes.
-type person struct{ http *http.Client }
+type person struct {
+	http     *http.Client
+	sessions []string
+}
 
-func signIn(ctx context.Context) (person, error) {
+func signIn(ctx context.Context, login string) (person, error) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		return person{}, err
 	}
-	p := person{&http.Client{Jar: jar, Timeout: time.Minute}}
+	p := person{http: &http.Client{Jar: jar, Timeout: time.Minute}, sessions: make([]string, sessions/2)}
 	if err := p.waitReady(ctx); err != nil {
 		return person{}, err
 	}
@@ -172,7 +180,7 @@ func signIn(ctx context.Context) (person, error) {
 	if err != nil {
 		return person{}, err
 	}
-	form := url.Values{"login": {seed.Owner}}
+	form := url.Values{"login": {login}}
 	page.Find("input[type=hidden]").Each(func(_ int, s *goquery.Selection) { form.Set(s.AttrOr("name", ""), s.AttrOr("value", "")) })
 	back, err := p.do(ctx, http.MethodPost, "http://"+githubAddr+"/login/oauth/authorize", strings.NewReader(form.Encode()), "application/x-www-form-urlencoded")
 	if err != nil {
@@ -235,15 +243,14 @@ func (p person) ask(ctx context.Context, method, path string, in, out any) error
 }
 
 // postAll creates the sessions side by side, each with its messages queued at once.
-func (p person) postAll(ctx context.Context) ([]string, error) {
+func (p person) postAll(ctx context.Context) error {
 	target, err := p.target(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	ids := make([]string, sessions)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(4)
-	for i := range ids {
+	for i := range p.sessions {
 		group.Go(func() error {
 			in := maps.Clone(target)
 			in["text"] = fmt.Sprintf("Improve the documentation, session %d", i+1)
@@ -251,7 +258,7 @@ func (p person) postAll(ctx context.Context) ([]string, error) {
 			if err := p.ask(ctx, http.MethodPost, "/chat-sessions", in, &made); err != nil {
 				return err
 			}
-			ids[i] = made.ID
+			p.sessions[i] = made.ID
 			for n := 1; n < messages; n++ {
 				var m struct{ ID string }
 				if err := p.ask(ctx, http.MethodPost, "/chat-sessions/"+made.ID+"/messages", map[string]any{"text": fmt.Sprintf("Follow-up %d", n)}, &m); err != nil {
@@ -261,7 +268,7 @@ func (p person) postAll(ctx context.Context) ([]string, error) {
 			return nil
 		})
 	}
-	return ids, group.Wait()
+	return group.Wait()
 }
 
 // target reads the page of a new session for a repository that may be pushed to.

@@ -63,8 +63,8 @@ func (g *GitHub) Serve(ctx context.Context) error { return g.server.ListenAndSer
 // ModelEnvironment points the product at a scripted model on addr.
 func ModelEnvironment(addr string) map[string]string {
 	return map[string]string{
-		"MODEL_BASE_URL": "http://" + addr + "/v1", "OPENROUTER_API_KEY": "scripted", "AGENT_MODEL": modeltest.Demo().Name(),
-		"MODEL_LABEL": "Scripted demo model on a stand-in GitHub: it follows a script and does not reason",
+		"MODEL_BASE_URL": "http://" + addr + "/v1", "OPENROUTER_API_KEY": "key-of-the-scripted-model", "AGENT_MODEL": modeltest.Demo().Name(),
+		"MODEL_LABEL": "Scripted demo model on a stand-in GitHub",
 	}
 }
 

@@ -17,6 +17,12 @@ var (
 	errWriteHang = errors.New("the toolbox does not read")
 )
 
+// egressNotAvailable is why every connection out of a sandbox is refused.
+const egressNotAvailable = "egress_not_available"
+
+// maxRefused bounds the refusals that wait to be written.
+const maxRefused = 64
+
 // call is one request that waits for its Finish.
 type call struct {
 	inbox    *wire.Inbox
@@ -64,8 +70,12 @@ func (c *Client) accept(f wire.Frame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.received++
-	if f.Type == wire.Pong {
+	switch f.Type {
+	case wire.Pong:
 		return nil
+	case wire.EgressConnect:
+		return c.refuseEgress(f.Stream)
+	default:
 	}
 	call := c.calls[f.Stream]
 	if call == nil {
@@ -92,27 +102,40 @@ func (c *Client) accept(f wire.Frame) error {
 		call.credit.Close(io.EOF)
 		close(call.finished)
 		return nil
-	case wire.Hello, wire.HelloOK, wire.Request, wire.End, wire.Cancel, wire.Ping, wire.Pong,
-		wire.EgressConnect, wire.EgressAccept, wire.EgressRefuse:
+	default:
+		return errForged
 	}
-	return errForged
+}
+
+// refuseEgress answers a connection that a program in the sandbox wants. A toolbox that asks faster
+// than answers can be written is ended: the reader does not wait.
+func (c *Client) refuseEgress(stream uint32) error {
+	select {
+	case c.refused <- wire.Frame{Type: wire.EgressRefuse, Stream: stream, Payload: []byte(egressNotAvailable)}:
+		return nil
+	default:
+		return wire.ErrOverrun
+	}
 }
 
 func (c *Client) writeLoop() {
 	defer c.loops.Done()
 	for {
+		var b []byte
 		select {
 		case <-c.done:
 			return
-		case b := <-c.out:
-			// Not every stream has deadlines; closing ends a write on all of them.
-			hang := time.AfterFunc(c.opts.WriteTimeout, func() { c.fail(errWriteHang) })
-			_, err := c.stream.Write(b)
-			hang.Stop()
-			if err != nil {
-				c.fail(fmt.Errorf("write to the toolbox: %w", err))
-				return
-			}
+		case f := <-c.refused:
+			b = f.Append(nil)
+		case b = <-c.out:
+		}
+		// Not every stream has deadlines; closing ends a write on all of them.
+		hang := time.AfterFunc(c.opts.WriteTimeout, func() { c.fail(errWriteHang) })
+		_, err := c.stream.Write(b)
+		hang.Stop()
+		if err != nil {
+			c.fail(fmt.Errorf("write to the toolbox: %w", err))
+			return
 		}
 	}
 }

@@ -5,6 +5,7 @@ package markdown
 
 import (
 	"html"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -59,7 +60,7 @@ var walls = sync.OnceValue(func() pair {
 })
 
 func plain(source string) string {
-	return "<pre>" + html.EscapeString(strings.ToValidUTF8(source, "\uFFFD")) + "</pre>"
+	return `<pre tabindex="0">` + html.EscapeString(strings.ToValidUTF8(source, "\uFFFD")) + "</pre>"
 }
 
 // policy is the second wall.
@@ -69,6 +70,7 @@ func policy() *bluemonday.Policy {
 		"ul", "li", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td")
 	p.AllowAttrs("start").Matching(bluemonday.Integer).OnElements("ol")
 	p.AllowElements("ol")
+	p.AllowAttrs("tabindex").Matching(regexp.MustCompile(`^0$`)).OnElements("pre")
 	p.AllowAttrs("class").Matching(classes()).OnElements("span")
 	p.AllowAttrs("title").OnElements("span")
 	p.AllowAttrs("href").OnElements("a")

@@ -22,10 +22,10 @@ func TestRender(t *testing.T) {
 		{"a path is text: the source does not know this site", "[x](/logout)", "<p>x</p>\n"},
 		{"a picture is a link", "![a cat](https://t.example/p.gif)", `<p><a href="https://t.example/p.gif" rel="nofollow noreferrer">Picture: a cat</a> (t.example)</p>` + "\n"},
 		{"raw HTML is shown", "a <b onclick=x>c</b>", "<p>a &lt;b onclick=x&gt;c&lt;/b&gt;</p>\n"},
-		{"a block of HTML is shown", "<script>\nalert(1)\n</script>", "<pre><code>&lt;script&gt;\nalert(1)\n&lt;/script&gt;</code></pre>\n"},
+		{"a block of HTML is shown", "<script>\nalert(1)\n</script>", "<pre tabindex=\"0\"><code>&lt;script&gt;\nalert(1)\n&lt;/script&gt;</code></pre>\n"},
 		{"task list", "- [x] a\n- [ ] b", "<ul>\n<li>☑ a</li>\n<li>☐ b</li>\n</ul>\n"},
-		{"code is coloured", "```go\nreturn 1 // x\n```", `<pre><code><span class="k">return</span> <span class="mi">1</span> <span class="cm">// x</span></code></pre>` + "\n"},
-		{"an unknown language stays plain", "```nothing-such\n<a>\n```", "<pre><code>&lt;a&gt;</code></pre>\n"},
+		{"code is coloured", "```go\nreturn 1 // x\n```", `<pre tabindex="0"><code><span class="k">return</span> <span class="mi">1</span> <span class="cm">// x</span></code></pre>` + "\n"},
+		{"an unknown language stays plain", "```nothing-such\n<a>\n```", "<pre tabindex=\"0\"><code>&lt;a&gt;</code></pre>\n"},
 		{"a table has no styles", "|a|\n|:-:|\n|b|", "<table>\n<thead>\n<tr>\n<th>a</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n<td>b</td>\n</tr>\n</tbody>\n</table>\n"},
 		{"hidden characters are shown", "a\u202eb", `<p>a<span class="uc" title="U+202E RIGHT-TO-LEFT OVERRIDE">U+202E</span>b</p>` + "\n"},
 	} {
@@ -94,7 +94,7 @@ func TestRender_Attacks(t *testing.T) {
 func TestRender_HugeTextIsPlain(t *testing.T) {
 	t.Parallel()
 	got := markdown.Render(strings.Repeat("*a* <b>", 60_000))
-	if !strings.HasPrefix(got, "<pre>*a* &lt;b&gt;") {
+	if !strings.HasPrefix(got, "<pre tabindex=\"0\">*a* &lt;b&gt;") {
 		t.Errorf("a text over the limit was parsed: %.60q", got)
 	}
 }
@@ -117,7 +117,7 @@ func unsafe(out string) string {
 		return "unreadable HTML"
 	}
 	allowed := map[string]string{
-		"p": "", "br": "", "hr": "", "em": "", "strong": "", "del": "", "code": "", "pre": "", "blockquote": "", "ul": "", "li": "",
+		"p": "", "br": "", "hr": "", "em": "", "strong": "", "del": "", "code": "", "pre": "tabindex", "blockquote": "", "ul": "", "li": "",
 		"h3": "", "h4": "", "h5": "", "h6": "", "table": "", "thead": "", "tbody": "", "tr": "", "th": "", "td": "",
 		"ol": "start", "span": "class title", "a": "href rel",
 	}

@@ -86,7 +86,7 @@ func (n *nodes) codeBlock(w util.BufWriter, source []byte, node ast.Node, enteri
 		line := node.Lines().At(i)
 		code.Write(line.Value(source))
 	}
-	_, _ = w.WriteString("<pre><code>")
+	_, _ = w.WriteString(`<pre tabindex="0"><code>`)
 	for i, line := range lexer.Lines(strings.TrimSuffix(code.String(), "\n")) {
 		if i > 0 {
 			_ = w.WriteByte('\n')
@@ -178,7 +178,7 @@ func (n *nodes) htmlBlock(w util.BufWriter, source []byte, node ast.Node, enteri
 	if !entering {
 		return ast.WalkContinue, nil
 	}
-	_, _ = w.WriteString("<pre><code>")
+	_, _ = w.WriteString(`<pre tabindex="0"><code>`)
 	for i := range node.Lines().Len() {
 		line := node.Lines().At(i)
 		write(w, string(line.Value(source)))

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,8 +59,8 @@ func Keys(tb testing.TB) *seal.Keyring {
 // NewURL makes a fresh migrated database by cloning the template and returns its connection string.
 func NewURL(tb testing.TB) string {
 	tb.Helper()
-	return create(tb, func(ctx context.Context, admin *pgx.Conn, server string) (string, error) {
-		template, err := ensureTemplate(ctx, admin, server)
+	return create(tb, func(ctx context.Context, admin *pgx.Conn) (string, error) {
+		template, err := ensureTemplate(ctx, admin)
 		return " TEMPLATE " + template + " STRATEGY FILE_COPY", err
 	})
 }
@@ -67,12 +68,12 @@ func NewURL(tb testing.TB) string {
 // NewEmptyURL makes a fresh database without any table and returns its connection string.
 func NewEmptyURL(tb testing.TB) string {
 	tb.Helper()
-	return create(tb, func(context.Context, *pgx.Conn, string) (string, error) { return "", nil })
+	return create(tb, func(context.Context, *pgx.Conn) (string, error) { return "", nil })
 }
 
-func create(tb testing.TB, source func(context.Context, *pgx.Conn, string) (string, error)) string {
+func create(tb testing.TB, source func(context.Context, *pgx.Conn) (string, error)) string {
 	tb.Helper()
-	server := os.Getenv(serverVariable)
+	server := os.Getenv(serverVariable) //nolint:forbidigo // tests are told by scripts/test, not by core/config
 	if server == "" {
 		tb.Fatalf("%s is not set: run `scripts/test-postgres start` and export the line that it prints", serverVariable)
 	}
@@ -83,11 +84,11 @@ func create(tb testing.TB, source func(context.Context, *pgx.Conn, string) (stri
 		tb.Fatalf("connect to the test server: %v", err)
 	}
 	defer closeConn(ctx, admin)
-	clause, err := source(ctx, admin, server)
+	clause, err := source(ctx, admin)
 	if err != nil {
 		tb.Fatalf("prepare template: %v", err)
 	}
-	name := "t_" + hex.EncodeToString([]byte(uuid.NewString())[:8]) + fmt.Sprint(time.Now().UnixNano())
+	name := "t_" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	if _, err := admin.Exec(ctx, "CREATE DATABASE "+name+clause); err != nil {
 		tb.Fatalf("create database: %v", err)
 	}
@@ -111,7 +112,7 @@ func drop(tb testing.TB, server, name string) {
 
 // ensureTemplate builds, once per content of the migrations, the database that tests clone. It is
 // built under another name and renamed when complete, so a killed build is never cloned.
-func ensureTemplate(ctx context.Context, admin *pgx.Conn, server string) (string, error) {
+func ensureTemplate(ctx context.Context, admin *pgx.Conn) (string, error) {
 	hash, err := migrationsHash()
 	if err != nil {
 		return "", err
@@ -168,7 +169,7 @@ func migrationsHash() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(sum, "%s %d\n%s", name, len(content), content)
+		sum.Write(fmt.Appendf(nil, "%s %d\n%s", name, len(content), content)) // never fails
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
 }

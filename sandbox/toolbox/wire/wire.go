@@ -35,8 +35,8 @@ const (
 // Type says what a frame is.
 type Type byte
 
-// The frame types. Egress types are reserved: today the client refuses them with the code
-// egress_not_available.
+// The frame types. The egress types are reserved: today the client answers EgressConnect with
+// EgressRefuse and the code egress_not_available.
 const (
 	Hello Type = iota + 1
 	HelloOK
