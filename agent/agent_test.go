@@ -57,11 +57,11 @@ func (r *recorder) add(e core.Payload) error {
 }
 
 func (r *recorder) ToolCall(ctx context.Context, e core.AgentToolCall) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	if r.onCall != nil {
 		r.onCall(e)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	return r.add(e)
 }
@@ -190,7 +190,7 @@ func TestRun_CallsToolsInOrderAndAnswers(t *testing.T) {
 			call("edit", map[string]any{"path": "a.txt", "edits": []any{map[string]any{"oldText": "one", "newText": "two " + canary}}}),
 			call("bash", map[string]any{"command": "cat a.txt && cat missing"}),
 			call("bash", map[string]any{"command": "git commit -m x"}),
-			call("grep", map[string]any{"pattern": "two"}),
+			call("grep", map[string]any{"pattern": "two " + canary}),
 			call("publish_pull_request", map[string]any{"title": "Say two", "body": "Because."}),
 		}},
 		modeltest.Reply{Text: "Changed a.txt. The value is " + canary + "."},

@@ -292,6 +292,26 @@ func TestStream_ReadsWhatProvidersReallySend(t *testing.T) {
 	}
 }
 
+func TestStream_TakesNothingButAnEventStream(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ kind, body, code string }{
+		{"text/plain", "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\n", core.CodeModelStreamError},
+		{"application/json", `{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}`, core.CodeModelStreamError},
+		{"application/json", `{"error":{"code":429,"message":"canary"}}`, core.CodeModelRateLimited},
+		{"application/json", `{"error":{"code":401,"message":"canary"}}`, core.CodeModelUnauthorized},
+	}
+	for _, test := range tests {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", test.kind)
+			_, _ = io.WriteString(w, test.body)
+		}))
+		t.Cleanup(server.Close)
+		if _, err := quick(t, server.URL, "").Stream(t.Context(), hello(), agent.Listener{}); core.CodeOf(err) != test.code {
+			t.Errorf("%s %s gives %v, want %s", test.kind, test.body, err, test.code)
+		}
+	}
+}
+
 func TestStream_ReadsCostInEveryForm(t *testing.T) {
 	t.Parallel()
 	for _, form := range []string{`0.25`, `"0.25"`, `{"total":0.25}`, `{"total_cost":0.25}`} {

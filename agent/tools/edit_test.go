@@ -38,6 +38,7 @@ func TestApply(t *testing.T) {
 		"replaceAll":                     {file: "a.a.a\n", edits: []replacement{{old: "a", new: "bb", all: true}}, want: "bb.bb.bb\n", says: "3 blocks"},
 		"trailing spaces in file":        {file: "if x {  \n\ty()\n}\n", edits: one("if x {\n\ty()\n", "if x {\n\tz()\n"), want: "if x {  \n\tz()\n}\n", says: "ignoring trailing spaces"},
 		"trailing spaces in oldText":     {file: "a\nb\n", edits: one("a  \nb", "a\nc"), want: "a\nc\n"},
+		"not within a word":              {file: "foobar\n", edits: one("foo ", "x"), code: "not_found"},
 		"typographic quotes":             {file: "say “hi” – now\nx\n", edits: one("say \"hi\" - now", "say \"ho\""), want: "say \"ho\"\nx\n"},
 		"other indentation":              {file: "func f() {\n\tif a {\n\t\tb()\n\t}\n}\n", edits: one("if a {\n\tb()\n}", "if a {\n\tc()\n\n\td()\n}"), want: "func f() {\n\tif a {\n\t\tc()\n\n\t\td()\n\t}\n}\n", says: "another indentation"},
 		"less indentation":               {file: "a:\n  b\n", edits: one("    a:\n      b\n", "    a:\n      c\n"), want: "a:\n  c\n"},
