@@ -3,6 +3,7 @@ package diff_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"agent-sandboxing/views/diff"
 )
@@ -51,5 +52,16 @@ func TestPage_FirstAnswerIsBounded(t *testing.T) {
 	}
 	if size > 300<<10 {
 		t.Errorf("the rows of the first answer are %d bytes", size)
+	}
+}
+
+// A line of a few bytes may be many coloured spans; the page counts what they cost.
+func TestParse_FoldsWhatIsDense(t *testing.T) {
+	t.Parallel()
+	line := "+\tx = " + strings.Repeat("1+", 40) + "1\n"
+	patch := "diff --git a/a.go b/a.go\nindex 1111111..2222222 100644\n--- a/a.go\n+++ b/a.go\n@@ -0,0 +1,225 @@\n" + strings.Repeat(line, 225)
+	f := diff.Parse([]byte(patch), diff.Options{Open: -1, Colour: time.Hour}).Files[0]
+	if f.Folded != "Not loaded" || f.Hunks != nil {
+		t.Errorf("%d rows of %d spans each are shown at first", f.Lines, len(f.Hunks[0].Lines[0].Spans))
 	}
 }

@@ -2,7 +2,10 @@
 // what it cannot read it keeps as raw text.
 package diff
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Document is a whole patch.
 type Document struct {
@@ -64,6 +67,8 @@ type Span struct {
 type Options struct {
 	// Open is the index of a file to show though it would be folded, -1 for none.
 	Open int
+	// Colour is how long all files together may take to be coloured; 0 is 2 s.
+	Colour time.Duration
 }
 
 // What the first answer shows; the rest is behind links.
@@ -79,13 +84,13 @@ const (
 	maxLineBytes  = 2000
 	maxParseBytes = 4 << 20 // of one file's patch
 	maxRawBytes   = 20 << 10
-	maxColour     = 2 * time.Second // for all files together
+	maxColour     = 2 * time.Second
 )
 
 // Parse reads a git patch.
 func Parse(patch []byte, opt Options) Document {
 	var doc Document
-	budget := budget{files: maxFiles, rows: maxRows, html: maxHTML, until: time.Now().Add(maxColour)}
+	budget := budget{files: maxFiles, rows: maxRows, html: maxHTML, until: time.Now().Add(cmp.Or(opt.Colour, maxColour))}
 	for i, chunk := range split(string(patch)) {
 		f := parseFile(chunk, i == opt.Open, &budget)
 		f.Index = i
