@@ -20,6 +20,7 @@ type daemon struct {
 	*box
 	mu      sync.Mutex
 	current net.Conn
+	pumping sync.WaitGroup // input of the current client
 }
 
 func startDaemon(t *testing.T) *daemon {
@@ -55,15 +56,18 @@ func (d *daemon) client(next net.Conn) net.Conn {
 	return before
 }
 
-// attach gives a new client's stream. Closing it detaches, and leaves the box as it is.
+// attach gives a new client's stream and detaches the one before. Closing it leaves the box as it is.
 func (d *daemon) attach(t *testing.T) net.Conn {
 	t.Helper()
 	ours, theirs := net.Pipe()
-	d.client(theirs)
-	go func() {
+	if before := d.client(theirs); before != nil {
+		_ = before.Close()
+	}
+	d.pumping.Wait() // two clients' input must not mix
+	d.pumping.Go(func() {
 		_, _ = io.Copy(d.in, theirs)
 		_ = theirs.Close()
-	}()
+	})
 	t.Cleanup(func() { _ = ours.Close() })
 	return ours
 }
@@ -263,7 +267,9 @@ func TestToolboxd_EndsWithItsInputAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	b := startBox(t)
 	c := dial(t, b)
-	go func() { _, _ = c.Run(t.Context(), core.Command{Shell: "touch started; setsid sleep 3600.77 & sleep 3600"}) }()
+	go func() {
+		_, _ = c.Run(t.Context(), core.Command{Shell: "touch started; setsid sleep 3600.77 & sleep 3600"})
+	}()
 	for {
 		if _, err := c.Stat(t.Context(), "started"); err == nil {
 			break

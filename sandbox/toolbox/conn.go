@@ -14,6 +14,7 @@ var (
 	errClosed    = errors.New("the connection was closed")
 	errSilent    = errors.New("the toolbox does not answer")
 	errForged    = errors.New("the toolbox sent a frame that makes no sense")
+	errFinished  = errors.New("the request has finished")
 	errWriteHang = errors.New("the toolbox does not read")
 )
 
@@ -99,7 +100,7 @@ func (c *Client) accept(f wire.Frame) error {
 		call.failure = append([]byte(nil), f.Payload...)
 		delete(c.calls, f.Stream)
 		call.inbox.Close(io.EOF)
-		call.credit.Close(io.EOF)
+		call.credit.Close(errFinished)
 		close(call.finished)
 		return nil
 	default:

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"io"
 	"io/fs"
 	"path"
@@ -33,9 +32,6 @@ func (c *Client) Read(ctx context.Context, name string, offset, limit int64) (co
 	args := wire.ReadArgs{Path: wire.Name(name), Offset: offset, Limit: limit, Max: core.MaxRead}
 	data := &bounded{room: int(limit)}
 	res, err := do[wire.ReadArgs, wire.ReadResult](ctx, c, request{verb: wire.VerbRead, detail: name, sink: data}, args)
-	if errors.Is(err, errForged) {
-		return core.FileData{}, c.forged()
-	}
 	if err != nil {
 		return core.FileData{}, err
 	}

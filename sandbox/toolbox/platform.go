@@ -2,7 +2,6 @@ package toolbox
 
 import (
 	"context"
-	"errors"
 	"io"
 	"strings"
 
@@ -73,9 +72,6 @@ func (c *Client) Checkpoint(ctx context.Context, w io.Writer, maxBytes int64) (c
 	archive := &limited{to: w, room: maxBytes}
 	req := request{verb: wire.VerbCheckpoint, sink: archive}
 	res, err := do[wire.CheckpointArgs, wire.CheckpointResult](ctx, c, req, wire.CheckpointArgs{MaxBytes: maxBytes})
-	if errors.Is(err, errForged) {
-		return core.CheckpointInfo{}, c.forged()
-	}
 	if err != nil {
 		return core.CheckpointInfo{}, err
 	}

@@ -41,9 +41,11 @@ func do[A, R any](ctx context.Context, c *Client, r request, args A) (result R, 
 	if err := c.send(ctx, wire.Frame{Type: wire.Request, Stream: id, Payload: payload}); err != nil {
 		return result, c.ended(ctx, err)
 	}
-	received, err := c.exchange(ctx, id, call, r)
+	err = c.exchange(ctx, id, call, r)
 	switch {
 	case err == nil:
+	case errors.Is(err, errForged):
+		return result, c.forged()
 	case c.Err() != nil:
 		return result, lost(c.Err())
 	case ctx.Err() == nil: // the caller's reader or writer failed; the sandbox is well
@@ -60,26 +62,33 @@ func do[A, R any](ctx context.Context, c *Client, r request, args A) (result R, 
 	if len(call.failure) > 0 {
 		return result, failure(r, call.failure)
 	}
-	if err := json.Unmarshal(call.result, &result); err != nil || received && r.sink == nil {
-		c.fail(errForged)
-		return result, lost(errForged)
+	if json.Unmarshal(call.result, &result) != nil {
+		return result, c.forged()
 	}
 	return result, nil
 }
 
-// exchange sends the body and receives the data until the request has finished. It waits for the
-// body's reader, which has to end when ctx does.
-func (c *Client) exchange(ctx context.Context, id uint32, call *call, r request) (received bool, err error) {
-	sent := make(chan error, 1)
+// exchange sends the body and receives the data until the request has finished, or the body cannot be
+// read. It waits for the body's reader, which has to end when ctx does.
+func (c *Client) exchange(ctx context.Context, id uint32, call *call, r request) error {
 	sending, stop := context.WithCancel(ctx)
-	go func() { sent <- c.sendBody(sending, id, call, r.body) }()
-	received, err = c.receive(ctx, id, call, r.sink)
+	receiving, abort := context.WithCancel(ctx)
+	defer abort()
+	sent := make(chan error, 1)
+	go func() {
+		err := c.sendBody(sending, id, call, r.body)
+		if err != nil && !errors.Is(err, errFinished) {
+			abort()
+		}
+		sent <- err
+	}()
+	err := c.receive(receiving, id, call, r.sink)
 	stop()
-	serr := <-sent
-	if err == nil && len(call.failure) == 0 && serr != nil {
-		err = serr
+	unsent := <-sent
+	if err != nil && ctx.Err() == nil && errors.Is(err, context.Canceled) {
+		return unsent
 	}
-	return received, err
+	return err // a request that has finished needed no more of the body
 }
 
 func (c *Client) sendBody(ctx context.Context, id uint32, call *call, body io.Reader) error {
@@ -93,26 +102,26 @@ func (c *Client) sendBody(ctx context.Context, id uint32, call *call, body io.Re
 	return c.send(ctx, wire.Frame{Type: wire.End, Stream: id})
 }
 
-func (c *Client) receive(ctx context.Context, id uint32, call *call, sink io.Writer) (received bool, err error) {
+// receive passes the data on. Data that the request cannot have is forged.
+func (c *Client) receive(ctx context.Context, id uint32, call *call, sink io.Writer) error {
 	buf := make([]byte, 32<<10)
 	for {
 		n, grant, err := call.inbox.Read(ctx, buf)
-		if errors.Is(err, io.EOF) {
-			return received, nil
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case sink == nil:
+			return errForged
 		}
-		if err != nil {
-			return received, err
-		}
-		received = true
-		if sink != nil {
-			if _, err := sink.Write(buf[:n]); err != nil {
-				return received, err
-			}
+		if _, err := sink.Write(buf[:n]); err != nil {
+			return err
 		}
 		if grant > 0 {
 			f := wire.Frame{Type: wire.Credit, Stream: id, Payload: wire.CreditPayload(grant)}
 			if err := c.send(ctx, f); err != nil {
-				return received, err
+				return err
 			}
 		}
 	}

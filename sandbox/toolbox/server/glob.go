@@ -122,7 +122,7 @@ func matchPath(pattern, names []string) bool {
 		for j := range reach {
 			switch {
 			case !reach[j]:
-			case p == "**":
+			case len(p) > 1 && strings.Trim(p, "*") == "": // more than two stars are two, as in git
 				from := j
 				if i == len(pattern)-1 {
 					from++
