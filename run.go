@@ -27,15 +27,19 @@ import (
 // pruneEvery is how often expired cookies are deleted.
 const pruneEvery = time.Hour
 
+// stopWait bounds the stop of our own Postgres.
+const stopWait = 30 * time.Second
+
 // process is what every role shares.
 type process struct {
-	cfg    config.Config
-	log    *slog.Logger
-	redact *redact.Redactor
-	store  *store.Store
-	hub    *live.Hub
-	bases  github.Bases
-	chat   *chat.Service
+	cfg      config.Config
+	log      *slog.Logger
+	redact   *redact.Redactor
+	database *localpg.Server // nil with DATABASE_URL
+	store    *store.Store
+	hub      *live.Hub
+	bases    github.Bases
+	chat     *chat.Service
 }
 
 // run is a whole process of one role, from configuration to the last write.
@@ -57,11 +61,14 @@ func run(ctx context.Context, role config.Role) (err error) {
 	if err != nil {
 		return err
 	}
-	url, stopDatabase, err := openDatabase(ctx, cfg, p.log)
-	if err != nil {
-		return err
+	url := cfg.DatabaseURL.Reveal()
+	if cfg.DatabaseURL.Empty() {
+		if p.database, err = localpg.Start(ctx, cfg.DataDir, p.log); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, stopDatabase(ctx, p.database)) }()
+		url = p.database.URL()
 	}
-	defer func() { err = errors.Join(err, stopDatabase()) }()
 	if p.store, err = store.Open(ctx, url, keys, p.log); err != nil {
 		return err
 	}
@@ -119,8 +126,9 @@ func (p *process) serve(ctx context.Context, role config.Role, listener net.List
 		}
 		return err
 	})
+	group.Go(func() error { return p.watchDatabase(ctx) })
 	if role != config.Worker {
-		server, err := p.web()
+		server, err := p.web() //nolint:contextcheck // each request brings its own
 		if err != nil {
 			return err
 		}
@@ -170,20 +178,24 @@ func listen(ctx context.Context, addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// openDatabase uses DATABASE_URL, or starts a Postgres of our own. stop ends what was started.
-func openDatabase(ctx context.Context, cfg config.Config, log *slog.Logger) (url string, stop func() error, err error) {
-	if !cfg.DatabaseURL.Empty() {
-		return cfg.DatabaseURL.Reveal(), func() error { return nil }, nil
+func stopDatabase(ctx context.Context, server *localpg.Server) error {
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWait)
+	defer cancel()
+	return server.Stop(end)
+}
+
+// watchDatabase ends the process when its own Postgres has ended: nothing works without it, and
+// whoever restarts us starts it again.
+func (p *process) watchDatabase(ctx context.Context) error {
+	if p.database == nil {
+		return nil
 	}
-	server, err := localpg.Start(ctx, cfg.DataDir, log)
-	if err != nil {
-		return "", nil, err
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-p.database.Done():
+		return core.Fail(core.Unavailable, "postgres_failed", "The local Postgres has stopped. Its log is in DATA_DIR/postgres; start the server again.")
 	}
-	return server.URL(), func() error {
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
-		defer cancel()
-		return server.Stop(end)
-	}, nil
 }
 
 // openKeys reads ENCRYPTION_KEYS, or the key file that serve makes in DATA_DIR.

@@ -37,7 +37,7 @@ type rig struct {
 	github   *githubtest.Server
 	server   *web.Server
 	stop     context.CancelFunc // of the server; Run's end is waited for by the test's clean-up
-	log      *bytes.Buffer // read it only after stop
+	log      *bytes.Buffer      // read it only after stop
 
 	installation, repository int64
 	main                     string // SHA of the base branch

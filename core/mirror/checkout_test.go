@@ -57,7 +57,7 @@ func (b *bundle) checkout(t *testing.T, s core.ChatSession) (*mirrortest.Workspa
 	if err != nil {
 		t.Fatalf("Checkout: %v", err)
 	}
-	defer pack.Close() //nolint:errcheck // never fails
+	defer pack.Close()
 	if err := ws.Checkout(t.Context(), spec, pack); err != nil {
 		t.Fatalf("workspace: %v", err)
 	}

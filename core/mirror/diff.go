@@ -89,7 +89,7 @@ func (q *Quarantine) patch(ctx context.Context, from, to string) (patch []byte, 
 	if err != nil {
 		return nil, false, fmt.Errorf("patch pipe: %w", err)
 	}
-	defer read.Close() //nolint:errcheck // only read
+	defer read.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c := q.compare(from, to, "-p")

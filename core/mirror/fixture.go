@@ -100,7 +100,7 @@ func writeFixture(out *bytes.Buffer, folder, subject string) error {
 	if err != nil {
 		return core.NotFoundError().Because(err)
 	}
-	defer root.Close() //nolint:errcheck // only read
+	defer root.Close()
 	fmt.Fprintf(out, "committer %s\ndata %d\n%s\n", fixtureIdentity, len(subject), subject)
 	err = fs.WalkDir(root.FS(), ".", func(path string, e fs.DirEntry, err error) error {
 		switch {

@@ -141,7 +141,7 @@ func (r runner) start(ctx context.Context, c call) (*child, error) {
 			return nil, err
 		}
 		credential = f
-		defer credential.Close() //nolint:errcheck // our copy of a pipe's read end
+		defer credential.Close()
 	}
 	args := make([]string, 0, 2*len(config)+len(c.args)+1)
 	for _, kv := range config {

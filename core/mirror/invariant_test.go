@@ -42,7 +42,7 @@ func (b *bundle) everything(t *testing.T, plant func(*mirrortest.Workspace)) []e
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer q.Close() //nolint:errcheck // its folder ends with the test
+	defer q.Close()
 	changes, err := q.Changes(ctx, q.Base, q.Tree)
 	check(err)
 	tree, err := q.Without(ctx, q.Tree, []string{changes[0].Path})

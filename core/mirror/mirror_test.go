@@ -37,7 +37,7 @@ func TestMirror_ServesManySessionsAtOnce(t *testing.T) {
 				t.Errorf("Checkout: %v", err)
 				return
 			}
-			defer pack.Close() //nolint:errcheck // never fails
+			defer pack.Close()
 			if err := ws.Checkout(t.Context(), spec, pack); err != nil {
 				t.Errorf("workspace: %v", err)
 				return

@@ -64,7 +64,7 @@ func TestPush_MakesTheSessionsBranchAndMovesItForward(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer again.Close() //nolint:errcheck // its folder ends with the test
+	defer again.Close()
 	if head, err := b.mirror.FetchBranch(ctx, b.repo, token, again, branch); err != nil || head != commit {
 		t.Fatalf("FetchBranch = %s, %v", head, err)
 	}
@@ -223,7 +223,7 @@ func TestWithout_LeavesPathsOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer q.Close() //nolint:errcheck // its folder ends with the test
+	defer q.Close()
 	tree, err := q.Without(t.Context(), q.Tree, []string{odd, "dir/only.txt"})
 	if err != nil {
 		t.Fatal(err)

@@ -132,7 +132,7 @@ func (a *attempt) push(ctx context.Context, ws core.PlatformWorkspace) (core.Pub
 	if err != nil {
 		return core.PublishResult{}, err
 	}
-	defer q.Close() //nolint:errcheck // swept later when it stays
+	defer q.Close()
 	set, err := choose(ctx, q)
 	if err != nil {
 		return core.PublishResult{}, err
@@ -243,7 +243,7 @@ func (a *attempt) resume(ctx context.Context) (core.PublishResult, error) {
 	if err != nil {
 		return core.PublishResult{}, err
 	}
-	defer q.Close() //nolint:errcheck // swept later when it stays
+	defer q.Close()
 	if _, err := a.mirror.FetchBranch(ctx, a.repo, a.token, q, a.session.Branch); err != nil {
 		return core.PublishResult{}, err
 	}

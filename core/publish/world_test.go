@@ -113,7 +113,7 @@ func (w *world) session(t *testing.T, files map[string]string) (core.ChatSession
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer pack.Close() //nolint:errcheck // never fails
+	defer pack.Close()
 	if err := ws.Checkout(t.Context(), spec, pack); err != nil {
 		t.Fatal(err)
 	}

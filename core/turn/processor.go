@@ -34,7 +34,7 @@ type Options struct {
 	// Worker is how this process appears in the table; its Capacity, how many sessions are served at
 	// once, is fixed, its host may become known later.
 	Worker func() core.Worker
-	Log       *slog.Logger
+	Log    *slog.Logger
 }
 
 // Processor claims sessions and serves what waits in them.

@@ -123,6 +123,6 @@ func expectText(l playwright.Locator, s string, wait float64) error {
 }
 
 // expectState waits for the last turn's state.
-func expectState(p playwright.Page, state string, wait float64) error {
-	return playwright.NewPlaywrightAssertions(wait).Locator(p.GetByTestId("turn").Last()).ToHaveAttribute("data-state", state)
+func expectState(p playwright.Page, state string) error {
+	return playwright.NewPlaywrightAssertions(turnWait).Locator(p.GetByTestId("turn").Last()).ToHaveAttribute("data-state", state)
 }

@@ -88,7 +88,7 @@ func (j *journey) followTurn() error {
 	if err := j.browser.shot(j.page, "session-working"); err != nil {
 		return err
 	}
-	if err := expectState(j.page, "completed", turnWait); err != nil {
+	if err := expectState(j.page, "completed"); err != nil {
 		return err
 	}
 	for _, id := range []string{"answer", "records"} {
@@ -111,7 +111,7 @@ func (j *journey) queue() error {
 	if err := j.send("Take it slow this time."); err != nil {
 		return err
 	}
-	if err := expectState(j.page, "working", turnWait); err != nil {
+	if err := expectState(j.page, "working"); err != nil {
 		return err
 	}
 	for _, text := range []string{"Queued one", "Queued two"} {
@@ -244,7 +244,7 @@ func (j *journey) secondTab() error {
 		if err := expectCount(p.GetByTestId("turn"), before+1, pageWait); err != nil {
 			return err
 		}
-		if err := expectState(p, "completed", turnWait); err != nil {
+		if err := expectState(p, "completed"); err != nil {
 			return err
 		}
 	}
@@ -277,7 +277,7 @@ func (j *journey) restart() error {
 	if err := expectCount(j.page.GetByTestId("turn"), turns+1, turnWait); err != nil {
 		return err
 	}
-	return expectState(j.page, "completed", turnWait)
+	return expectState(j.page, "completed")
 }
 
 func (j *journey) publishAgain() error {
@@ -413,7 +413,6 @@ func reloadUntil(p playwright.Page, l playwright.Locator) error {
 		if _, err := p.Reload(); err != nil {
 			return err
 		}
-		p.WaitForTimeout(300)
 	}
 	return fmt.Errorf("the page did not get there by reloading")
 }

@@ -72,8 +72,10 @@ func (r *Runtime) present(ctx context.Context, name string) bool {
 // carrier makes the never-started container. Its fixed name is the lock among workers that fill the
 // same volume at once; one that a dead worker left behind is taken over after a minute.
 func (r *Runtime) carrier(ctx context.Context, volumeName, imageID string) (ref string, err error) {
-	config := container.Config{Image: imageID, Entrypoint: []string{toolboxPath}, NetworkDisabled: true,
-		Labels: map[string]string{labelProduct: "true", labelInstance: r.config.Instance}}
+	config := container.Config{
+		Image: imageID, Entrypoint: []string{toolboxPath}, NetworkDisabled: true,
+		Labels: map[string]string{labelProduct: "true", labelInstance: r.config.Instance},
+	}
 	host := container.HostConfig{NetworkMode: "none", Mounts: []mount.Mount{
 		{Type: mount.TypeVolume, Source: volumeName, Target: toolboxDir, VolumeOptions: &mount.VolumeOptions{NoCopy: true}},
 	}}

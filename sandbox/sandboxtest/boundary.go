@@ -126,7 +126,9 @@ func swapRace(t *testing.T, ws box) {
 		}
 	}
 	cancel()
-	<-swapping
+	if err := <-swapping; err != nil {
+		t.Error(err)
+	}
 	if got := ws.must(t, `ls "$HOME/outside"; cat "$HOME/outside/f"`); got != "f\noutside\n" {
 		t.Errorf("the folder outside holds %q", got)
 	}

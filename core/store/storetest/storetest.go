@@ -73,7 +73,7 @@ func NewEmptyURL(tb testing.TB) string {
 
 func create(tb testing.TB, source func(context.Context, *pgx.Conn) (string, error)) string {
 	tb.Helper()
-	server := os.Getenv(serverVariable) //nolint:forbidigo // tests are told by scripts/test, not by core/config
+	server := os.Getenv(serverVariable)
 	if server == "" {
 		tb.Fatalf("%s is not set: run `scripts/test-postgres start` and export the line that it prints", serverVariable)
 	}

@@ -27,7 +27,7 @@ func New(t testing.TB) *docker.Runtime {
 func Config(t testing.TB) docker.Config {
 	t.Helper()
 	config := docker.Config{
-		Host:     os.Getenv("DOCKER_HOST"), //nolint:forbidigo // tests have no configuration
+		Host:     os.Getenv("DOCKER_HOST"),
 		Image:    Image(t),
 		Runtime:  "runc",
 		Instance: "test-" + core.NewID[string](),
@@ -54,7 +54,7 @@ func Open(t testing.TB, config docker.Config) *docker.Runtime {
 // Image is the reference of the small image, which must be on the host.
 func Image(t testing.TB) string {
 	t.Helper()
-	image := os.Getenv("TEST_SANDBOX_IMAGE") //nolint:forbidigo // tests have no configuration
+	image := os.Getenv("TEST_SANDBOX_IMAGE")
 	if image == "" {
 		_, here, _, _ := runtime.Caller(0)
 		script := filepath.Join(filepath.Dir(here), "..", "..", "..", "scripts", "build-image")

@@ -27,10 +27,15 @@ func heads(t *testing.T, s *githubtest.Server) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, ref := range [][2]string{
-		{"lantern-works/mdlinks", "main"}, {"lantern-works/mdlinks", "ignore-flag"},
-		{"lantern-works/shelf-label", "main"}, {"lantern-works/shelf-label", "more-currencies"},
-		{"lantern-works/stockroom", "main"}, {"lantern-works/stockroom", "duplicate-skus"},
-		{"lantern-works/runbooks", "main"}, {"lantern-works/old-site", "main"}, {"demo-owner/reading-notes", "main"},
+		{"lantern-works/mdlinks", "main"},
+		{"lantern-works/mdlinks", "ignore-flag"},
+		{"lantern-works/shelf-label", "main"},
+		{"lantern-works/shelf-label", "more-currencies"},
+		{"lantern-works/stockroom", "main"},
+		{"lantern-works/stockroom", "duplicate-skus"},
+		{"lantern-works/runbooks", "main"},
+		{"lantern-works/old-site", "main"},
+		{"demo-owner/reading-notes", "main"},
 	} {
 		sha, err := s.Head(t.Context(), ref[0], ref[1])
 		if err != nil {
