@@ -82,13 +82,20 @@ func (w worktree) clear() error {
 	if _, err := root.Lstat(startedFile); len(entries) > 0 && err != nil {
 		return wire.Fail(wire.CheckoutExists, "")
 	}
-	for _, e := range entries {
-		if err := root.RemoveAll(path.Join("repo", e.Name())); err != nil {
-			return fileError(err, e.Name())
-		}
-	}
-	if err := root.RemoveAll(platformDir); err != nil {
+	if err := root.MkdirAll(platformDir, 0o755); err != nil {
 		return fileError(err, platformDir)
+	}
+	// The folders themselves may lie in one that is not ours to write.
+	for _, dir := range []string{"repo", platformDir} {
+		entries, _, err := readEntries(root, dir)
+		if err != nil {
+			return fileError(err, dir)
+		}
+		for _, e := range entries {
+			if err := root.RemoveAll(path.Join(dir, e.Name())); err != nil {
+				return fileError(err, e.Name())
+			}
+		}
 	}
 	return nil
 }
