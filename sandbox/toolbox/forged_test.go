@@ -344,8 +344,9 @@ func FuzzClient(f *testing.F) {
 	f.Add(uint8(5), finished(1, []byte("PACK"), wire.SnapshotResult{TreeSHA: strings.Repeat("a", 40), BaseSHA: strings.Repeat("b", 40)}))
 	f.Add(uint8(6), wire.Frame{Type: wire.Finish, Stream: 1, Payload: []byte(`{"code":"not_found"}`)}.Append(nil))
 	f.Fuzz(func(t *testing.T, verb uint8, answer []byte) {
-		// What comes after the answer is garbage, so that a request never waits for more.
-		c := dialLiar(t, func(wire.Frame) []byte { return append(bytes.Clone(answer), "garbage"...) })
+		// Zeros behind the answer end a half frame, noise the connection: no request waits for more.
+		end := append(make([]byte, wire.MaxFrame), "noise"...)
+		c := dialLiar(t, func(wire.Frame) []byte { return append(bytes.Clone(answer), end...) })
 		ctx := t.Context()
 		var err error
 		switch verb % 7 {
