@@ -77,12 +77,12 @@ func run(ctx context.Context, only string) (err error) {
 	if good != total {
 		return errors.New("not every fault ended well; the logs are in " + b.dir)
 	}
-	return nil
+	return os.RemoveAll(b.dir)
 }
 
 func rows() []row {
 	var all []row
-	for _, group := range [][]row{startRows(), requestRows(), githubRows(), publishRows(), modelRows(), dockerRows(), crashRows(), singleRows()} {
+	for _, group := range [][]row{startRows(), requestRows(), githubRows(), publishRows(), modelRows(), dockerRows(), crashRows(), raceRows(), secretRows(), singleRows()} {
 		all = append(all, group...)
 	}
 	return all

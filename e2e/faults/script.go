@@ -9,8 +9,11 @@ import (
 
 // script is a model that does what a message says: "file NAME" writes that file; "then FAULT" fails in
 // the request after it by one of modeltest's faults; "then wait" runs a command of a minute; "then
-// publish" asks for the pull request.
+// publish" asks for the pull request; "then leak" says the platform's model key wherever it can.
 type script struct{}
+
+// canary is the model key of the product; a model that knows it is the worst case.
+const canary = "sk-or-v1-canary0f3b1c5d7e9a2b4c6d8e0f1a2b3c4d5e"
 
 func (script) Name() string { return "faults" }
 
@@ -39,11 +42,19 @@ func (script) Reply(r modeltest.Request) modeltest.Reply {
 	}
 	switch {
 	case rounds == 0:
-		return call("write", map[string]any{"path": name, "content": "written for " + name + "\n"})
+		content := "written for " + name + "\n"
+		if then == "leak" {
+			content += "key: " + canary + "\n"
+		}
+		return call("write", map[string]any{"path": name, "content": content})
+	case rounds > 1 && then == "leak":
+		return modeltest.Reply{Text: "The key is " + canary + "."}
 	case rounds > 1 || then == "":
 		return modeltest.Reply{Text: "Wrote " + name + "."}
 	case then == "wait":
 		return call("bash", map[string]any{"command": "sleep 60"})
+	case then == "leak":
+		return call("bash", map[string]any{"command": "echo " + canary + " && cat leak.txt"})
 	case then == "publish":
 		return call("publish_pull_request", map[string]any{"title": "Add " + name, "body": "As asked."})
 	}

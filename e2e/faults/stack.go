@@ -78,6 +78,7 @@ func open(ctx context.Context) (*bench, error) {
 	}
 	maps.Copy(b.env, github.Environment())
 	maps.Copy(b.env, standin.ModelEnvironment(modelAddr))
+	b.env["OPENROUTER_API_KEY"] = canary
 	if out, err := b.once(ctx, nil, "migrate"); err != nil {
 		return nil, fmt.Errorf("migrate: %w: %s", err, out)
 	}
