@@ -98,6 +98,7 @@ const (
 	CodeModelMalformed     = "model_malformed_calls"
 	CodeModelTruncated     = "model_output_truncated"
 	CodeModelRefused       = "model_refused_by_provider"
+	CodeModelRejected      = "model_request_rejected" // the provider does not take the request as it is: no such model, bad settings
 	CodeContextOverflow    = "context_overflow"
 )
 

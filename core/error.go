@@ -1,6 +1,9 @@
 package core
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // Kind says what sort of failure an Error is; web maps each to one HTTP status and page.
 type Kind string
@@ -24,6 +27,7 @@ type Error struct {
 	Kind    Kind
 	Code    string
 	Message string
+	RetryAt time.Time // of RateLimited: not before then; zero when unknown
 	Err     error
 }
 
@@ -62,6 +66,14 @@ func CodeOf(err error) string {
 		return e.Code
 	}
 	return "internal"
+}
+
+// RetryAtOf is the RetryAt of the first Error in err's chain, zero when there is none.
+func RetryAtOf(err error) time.Time {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.RetryAt
+	}
+	return time.Time{}
 }
 
 // MessageOf is what a person may read about err; a cause without an Error stays hidden.

@@ -54,6 +54,7 @@ type PullRequest struct {
 	URL       string
 	State     string // open, closed, merged
 	HeadSHA   string
-	Title     string // as we wrote it last
+	Title     string // as we wrote it last; from GitHub's API: as it stands there
+	Body      string // only from GitHub's API, never stored
 	UpdatedAt time.Time
 }

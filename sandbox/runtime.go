@@ -12,12 +12,14 @@ import (
 
 // Runtime is a place where sandboxes can be made. One conformance suite (sandboxtest) is its
 // contract. Every method returns core.Errors: runtime_unavailable when the runtime does not answer
-// within 5 s, image_missing, image_unsupported, toolbox_missing, capacity, sandbox_lost.
+// within 5 s, image_missing, image_unsupported, toolbox_missing, capacity, sandbox_lost (what ref
+// names is gone), volume_lost.
 type Runtime interface {
 	// Host identifies the daemon, so that two workers on one daemon know it.
 	Host(ctx context.Context) (string, error)
 	// Create makes container and volume, not started. Calling it again with the same spec adopts
-	// what is there when labels agree. The volume of an earlier generation is kept.
+	// what is there when labels agree, and fails with spec_changed when they do not. Inspect names
+	// the volume that was made.
 	Create(ctx context.Context, spec Spec) (ref string, err error)
 	// Attach opens the one byte stream to the toolbox; best called before Start.
 	Attach(ctx context.Context, ref string) (io.ReadWriteCloser, error)
@@ -38,8 +40,11 @@ type Spec struct {
 	Session    core.SessionID
 	Sandbox    core.SandboxID
 	Generation int
-	Image      string // "" means the default image
-	Limits     Limits
+	// Volume is the session's volume of an earlier generation, which then must exist (volume_lost);
+	// "" makes an empty one.
+	Volume string
+	Image  string // "" means the default image
+	Limits Limits
 }
 
 // Limits bound one sandbox.
@@ -78,7 +83,9 @@ type Capabilities struct {
 type Store interface {
 	// LiveSandbox returns the session's newest sandbox row of any state, or nil.
 	LiveSandbox(ctx context.Context, id core.SessionID) (*core.Sandbox, error)
-	// SaveSandbox inserts or updates the row and appends the events in one transaction.
+	// SaveSandbox inserts or updates the row and appends the events in one transaction. A copy of an
+	// older generation changes nothing (Conflict sandbox_superseded). A stop request is kept until the
+	// row is neither creating nor ready.
 	SaveSandbox(ctx context.Context, lease core.Lease, box core.Sandbox, events ...core.Payload) error
 	// LatestCheckpoint returns the newest checkpoint with its archive, or nil.
 	LatestCheckpoint(ctx context.Context, id core.SessionID) (*core.Checkpoint, error)

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"agent-sandboxing/core"
+	"agent-sandboxing/core/mirror"
 )
 
 // Store is the ledger. Row and event commit together under the lease (core.ErrLeaseLost else).
@@ -18,6 +19,10 @@ type Store interface {
 	PullRequest(ctx context.Context, id core.SessionID) (*core.PullRequest, error)
 	// LastPublished is the newest publication of the session whose push was done, nil when none.
 	LastPublished(ctx context.Context, id core.SessionID) (*core.Publication, error)
+	// PublicationByCommit is the session's publication that made this commit, whatever became of it,
+	// nil when none did: a push whose answer was lost leaves our commit on GitHub and a failed row.
+	PublicationByCommit(ctx context.Context, id core.SessionID, commit string) (*core.Publication, error)
+	User(ctx context.Context, id core.UserID) (core.User, error)
 }
 
 // Tokens mints and revokes installation tokens for one repository and one purpose.
@@ -37,4 +42,15 @@ type PullRequests interface {
 // Access asks GitHub, with the person's own token and no cache, whether they may push.
 type Access interface {
 	MayPush(ctx context.Context, user core.UserID, repo core.Repository) error
+}
+
+// Mirror is the control plane's git; the quarantine it hands out must be closed.
+type Mirror interface {
+	// Import takes the work tree into a quarantine.
+	Import(ctx context.Context, session core.ChatSession, ws core.PlatformWorkspace) (*mirror.Quarantine, error)
+	// Open makes a quarantine that holds the session's base alone.
+	Open(ctx context.Context, session core.ChatSession) (*mirror.Quarantine, error)
+	FetchBranch(ctx context.Context, repo core.Repository, token core.RepoToken, q *mirror.Quarantine, branch string) (head string, err error)
+	RemoteHead(ctx context.Context, repo core.Repository, token core.RepoToken, branch string) (string, error)
+	Push(ctx context.Context, repo core.Repository, token core.RepoToken, q *mirror.Quarantine, commit, branch, expected string) error
 }

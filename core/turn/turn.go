@@ -19,6 +19,8 @@ type Store interface {
 	Claim(ctx context.Context, worker core.Worker, lease time.Duration) (core.Claim, error)
 	// Heartbeat extends the lease and says whether a cancel of the session's message was requested.
 	Heartbeat(ctx context.Context, lease core.Lease, extend time.Duration) (cancel bool, err error)
+	// CancelRequested reads whether a cancel was requested of the session's message.
+	CancelRequested(ctx context.Context, lease core.Lease) (bool, error)
 	Release(ctx context.Context, lease core.Lease) error
 	// Reap ends expired leases: a working message fails with worker_lost, a queued one counts a lost
 	// preparation (the third fails it), a sandbox that was creating or ready becomes failed
@@ -82,4 +84,20 @@ type Mirror interface {
 // Publisher performs one publish attempt under the claim's lease, from the step its row says.
 type Publisher interface {
 	Publish(ctx context.Context, claim core.Claim, p core.Publication, ws core.PlatformWorkspace) (core.PublishResult, error)
+	// Fail records the end of an attempt that could not begin, because there was no workspace.
+	Fail(ctx context.Context, claim core.Claim, p core.Publication, cause error) error
+}
+
+// Signals wakes the processor early; everything is also polled, because a signal can be lost.
+type Signals interface {
+	// Work fires when a session may have become claimable.
+	Work() <-chan struct{}
+	// Changed fires when the session's rows changed, until stop is called.
+	Changed(id core.SessionID) (wake <-chan struct{}, stop func())
+}
+
+// Redactor takes secrets out of text before it is stored.
+type Redactor interface {
+	Text(s string) (clean string, redactions int)
+	Bytes(b []byte) (clean []byte, redactions int)
 }

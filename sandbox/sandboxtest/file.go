@@ -45,8 +45,13 @@ func readRanges(t *testing.T, ws box) {
 		want          string
 		eof           bool
 	}{
-		{0, 0, "0123456789", true}, {0, 4, "0123", false}, {4, 3, "456", false}, {7, 3, "789", true},
-		{7, 100, "789", true}, {10, 5, "", true}, {99, 5, "", true},
+		{0, 0, "0123456789", true},
+		{0, 4, "0123", false},
+		{4, 3, "456", false},
+		{7, 3, "789", true},
+		{7, 100, "789", true},
+		{10, 5, "", true},
+		{99, 5, "", true},
 	} {
 		got, err := ws.Read(t.Context(), "f", c.offset, c.limit)
 		if err != nil || string(got.Data) != c.want || got.EOF != c.eof || got.SHA256 != sum("0123456789") || got.Size != 10 || got.Path != "f" {

@@ -1,13 +1,12 @@
 package sandboxtest
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"bytes"
 )
 
 func snapshotCases() []testCase {

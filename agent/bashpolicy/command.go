@@ -1,0 +1,184 @@
+package bashpolicy
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"agent-sandboxing/core"
+)
+
+// command is one simple command with its arguments after quote removal.
+type command struct {
+	policy core.BashPolicy
+	name   string
+	args   []word
+	fed    bool   // standard input is a pipe or a file
+	inject []word // arguments that the rendering puts first
+}
+
+// judge applies the rules of the command's name, then those for paths.
+func (c *command) judge() *Refusal {
+	if !allowedName(c.policy, c.name) {
+		return refuseName(c.policy, c.name)
+	}
+	if r := c.rules(); r != nil {
+		return r
+	}
+	return c.paths()
+}
+
+func (c *command) rules() *Refusal {
+	switch c.name {
+	case "git":
+		return c.git()
+	case "node":
+		return c.node()
+	case "python", "python3":
+		return c.python()
+	case "sh", "bash":
+		return c.shell()
+	case "npm", "pnpm", "yarn":
+		return c.packages()
+	case "npx":
+		return c.npx()
+	case "uv":
+		return c.uv()
+	case "pip":
+		return c.pip()
+	case "cd":
+		return c.cd()
+	case "rm":
+		return c.remove()
+	case "find":
+		return c.find()
+	case "sed":
+		return c.sed()
+	case "awk":
+		return c.awk()
+	case "env":
+		return c.env()
+	case "sleep":
+		return c.sleep()
+	case "tar":
+		return c.noOptions("IPF", "--to-command", "--checkpoint-action", "--use-compress-program", "--absolute-names", "--info-script", "--new-volume-script", "--rsh-command", "--rmt-command")
+	case "rg":
+		return c.noOptions("", "--pre", "--hostname-bin")
+	case "sort":
+		return c.noOptions("", "--compress-program", "--files0-from")
+	case "du", "wc":
+		return c.noOptions("", "--files0-from")
+	}
+	return nil
+}
+
+// noOptions refuses options that start programs or leave the workspace: any of the letters short,
+// also in a cluster, and the long ones, also abbreviated.
+func (c *command) noOptions(short string, long ...string) *Refusal {
+	for i, arg := range c.args {
+		switch {
+		case arg.text == "--":
+			return nil
+		case strings.HasPrefix(arg.text, "--"):
+			if abbreviates(arg.text, long) {
+				return refuseOption(c.name, arg.text)
+			}
+		case strings.HasPrefix(arg.text, "-"), c.name == "tar" && i == 0:
+			if strings.ContainsAny(strings.TrimPrefix(arg.text, "-"), short) {
+				return refuseOption(c.name, arg.text)
+			}
+		}
+	}
+	return nil
+}
+
+// abbreviates says that option, without its value, is one of long or a shortened form of one.
+func abbreviates(option string, long []string) bool {
+	name, _, _ := strings.Cut(option, "=")
+	return len(name) > 3 && slices.ContainsFunc(long, func(l string) bool { return strings.HasPrefix(l, name) })
+}
+
+func refuseOption(name, option string) *Refusal {
+	option, _, _ = strings.Cut(option, "=")
+	return refuse("option_not_allowed", name+" may not be used with "+option+": it would start a program or leave the workspace. Leave the option out.")
+}
+
+func (c *command) cd() *Refusal {
+	if len(c.args) != 1 || strings.HasPrefix(c.args[0].text, "-") {
+		return refuse("path_outside_workspace", "cd needs one directory inside the repository.")
+	}
+	return nil
+}
+
+// remove keeps the workspace as a whole.
+func (c *command) remove() *Refusal {
+	for _, arg := range c.args {
+		if strings.HasPrefix(arg.text, "-") {
+			continue
+		}
+		if wholeWorkspace(arg) {
+			return refuse("workspace_deletion", "The repository may not be deleted wholesale. Name the files or directories to remove.")
+		}
+	}
+	return nil
+}
+
+// wholeWorkspace says that w names the root of the repository or, by a pattern, all that is in it.
+func wholeWorkspace(w word) bool {
+	p := path.Clean(w.text)
+	if inside, ok := strings.CutPrefix(p, core.RepoDir); ok && (inside == "" || inside[0] == '/') {
+		p = strings.TrimPrefix(inside, "/")
+	}
+	if p == "" || p == "." || p == "/" || p == "/workspace" {
+		return true
+	}
+	if !w.glob {
+		return false
+	}
+	first, rest, deeper := strings.Cut(p, "/")
+	all := strings.Trim(first, "*?.") == "" || strings.Trim(first, "*.[]!") == ""
+	return all && (!deeper || strings.Trim(rest, "*?./") == "")
+}
+
+func (c *command) find() *Refusal {
+	for _, arg := range c.args {
+		switch arg.text {
+		case "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls", "-files0-from":
+			return refuse("option_not_allowed", "find may only find: no "+arg.text+". Use what it prints in another call.")
+		}
+	}
+	return nil
+}
+
+// env may print the environment and nothing else.
+func (c *command) env() *Refusal {
+	for _, arg := range c.args {
+		if arg.text != "-0" && arg.text != "--null" {
+			return refuse("command_not_allowed", "env may only print. Put NAME=value in front of the command instead.")
+		}
+	}
+	return nil
+}
+
+func (c *command) sleep() *Refusal {
+	const most = time.Minute
+	var total time.Duration
+	for _, arg := range c.args {
+		text := arg.text
+		if _, err := strconv.ParseFloat(text, 64); err == nil {
+			text += "s"
+		}
+		d, err := time.ParseDuration(text)
+		if err != nil || d < 0 || d > most {
+			total = most + 1
+			break
+		}
+		total += d
+	}
+	if total > most {
+		return refuse("sleep_too_long", "sleep may take 60 seconds at most.")
+	}
+	return nil
+}

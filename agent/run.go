@@ -1,0 +1,110 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"agent-sandboxing/core"
+	"agent-sandboxing/core/redact"
+)
+
+// run is one invocation while it lasts.
+type run struct {
+	model    Model
+	limits   Limits
+	redact   *redact.Redactor
+	rec      core.TurnRecorder
+	tools    map[string]Tool
+	specs    []ToolSpec
+	ids      map[string]bool // call ids given out in this run
+	messages []Message
+	partial  partial
+	repeats  repeats
+	result   core.TurnResult
+
+	malformed int // responses in a row without a call that could be run
+	cutShort  int // responses with calls that ended at the output limit
+	warned    bool
+}
+
+// loop asks and executes until the model answers without a call. On return the shown text is whole.
+func (r *run) loop(ctx context.Context) error {
+	defer r.partial.flush()
+	for r.result.Steps < r.limits.Steps {
+		if err := checkMessages(r.messages); err != nil {
+			return core.Fail(core.Internal, "context_invalid", "The conversation with the model broke its own rules.").Because(err)
+		}
+		r.result.Steps++
+		resp, err := r.ask(ctx)
+		if err != nil {
+			return r.ending(ctx, err)
+		}
+		if err := refusedFinish(resp); err != nil {
+			return err
+		}
+		if len(resp.Calls) == 0 {
+			r.result.Answer, _ = r.redact.Text(redact.Clean(strings.TrimSpace(resp.Text)))
+			return nil
+		}
+		if err := r.execute(ctx, resp); err != nil {
+			return r.ending(ctx, err)
+		}
+	}
+	return limitReached(fmt.Sprintf("%d steps", r.limits.Steps))
+}
+
+// ask sends the messages so far and counts what it cost.
+func (r *run) ask(ctx context.Context) (Response, error) {
+	r.partial.begin()
+	resp, err := r.model.Stream(ctx, Request{Messages: r.messages, Tools: r.specs}, Listener{
+		Text:  r.partial.add,
+		Retry: r.rec.ModelRetry,
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	if resp.Model != "" {
+		r.result.Model = resp.Model
+	}
+	u := &r.result.Usage
+	u.PromptTokens += resp.Usage.PromptTokens
+	u.CachedTokens += resp.Usage.CachedTokens
+	u.CompletionTokens += resp.Usage.CompletionTokens
+	if cost := resp.Usage.CostUSD; cost != nil {
+		total := *cost
+		if u.CostUSD != nil {
+			total += *u.CostUSD
+		}
+		u.CostUSD = &total
+	}
+	return resp, nil
+}
+
+// refusedFinish maps the ways of stopping that leave nothing to go on with.
+func refusedFinish(resp Response) error {
+	switch {
+	case resp.Finish == FinishContentFilter:
+		return core.Fail(core.Conflict, core.CodeModelRefused,
+			"The model's provider refused to answer this. Rephrase the request, or use another model.")
+	case resp.Finish == FinishLength && len(resp.Calls) == 0:
+		return core.Fail(core.Conflict, core.CodeModelTruncated,
+			"The model's answer was longer than it may be. Ask for a smaller piece of work.")
+	case len(resp.Calls) == 0 && strings.TrimSpace(resp.Text) == "":
+		return core.Fail(core.Unavailable, core.CodeModelEmptyResponse,
+			"The model answered with nothing. Send the message again, or use another model.")
+	}
+	return nil
+}
+
+// ending prefers the reason why ctx was cancelled to the error that this led to.
+func (r *run) ending(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if _, ok := errors.AsType[*core.Error](err); ok {
+		return err
+	}
+	return fmt.Errorf("step %d: %w", r.result.Steps, err)
+}

@@ -1,0 +1,57 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"agent-sandboxing/agent"
+	"agent-sandboxing/core"
+)
+
+// findTool finds files by name.
+type findTool struct{ ws core.Workspace }
+
+func (t *findTool) Spec() agent.ToolSpec {
+	return spec("find", `{"type":"object","additionalProperties":false,"required":["pattern"],"properties":{"pattern":{"type":"string","minLength":1,"description":"Glob, e.g. *.ts or src/**/*.go"},"path":{"type":"string"},"limit":{"type":"integer","minimum":1,"maximum":1000}}}`)
+}
+
+func (t *findTool) Object(args json.RawMessage) string { return parse(args).text("pattern", "glob") }
+
+func (t *findTool) Run(ctx context.Context, args json.RawMessage) (agent.Result, error) {
+	a := parse(args)
+	pattern := a.need("pattern", "glob")
+	given := a.path(".")
+	limit := a.number("limit", 1, 1000, 200)
+	if r := a.failed(); r != nil {
+		return *r, nil
+	}
+	p, r := workspacePath(given, false)
+	if r != nil {
+		return *r, nil
+	}
+	found, err := t.ws.Find(ctx, core.FindQuery{Pattern: pattern, Path: p, Limit: limit})
+	if err != nil {
+		return fileFailure(ctx, t.ws, p, err)
+	}
+	if len(found.Paths) == 0 {
+		return agent.OK("No files found", "none"), nil
+	}
+	var b strings.Builder
+	shown := 0
+	for _, name := range found.Paths {
+		if b.Len()+len(name) > maxText {
+			break
+		}
+		b.WriteString(name + "\n")
+		shown++
+	}
+	more := found.More || shown < len(found.Paths)
+	if more {
+		fmt.Fprintf(&b, "\n[%d files shown; more exist. Narrow the pattern or path, or raise limit.]", shown)
+	}
+	result := agent.OK(strings.TrimRight(b.String(), "\n"), plural(shown, "file"))
+	result.Truncated = more
+	return result, nil
+}

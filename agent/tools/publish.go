@@ -1,0 +1,58 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"agent-sandboxing/agent"
+	"agent-sandboxing/core"
+)
+
+const (
+	maxTitle = 120     // characters
+	maxBody  = 8 << 10 // bytes
+)
+
+// publishTool asks the platform for the session's pull request.
+type publishTool struct{ publisher core.Publisher }
+
+func (t *publishTool) Spec() agent.ToolSpec {
+	return spec("publish_pull_request", `{"type":"object","additionalProperties":false,"required":["title","body"],"properties":{"title":{"type":"string","minLength":1,"maxLength":120},"body":{"type":"string","maxLength":8192}}}`)
+}
+
+func (t *publishTool) Object(args json.RawMessage) string { return parse(args).text("title") }
+
+func (t *publishTool) Run(ctx context.Context, args json.RawMessage) (agent.Result, error) {
+	a := parse(args)
+	title := strings.Join(strings.Fields(a.need("title")), " ")
+	body := a.need("body")
+	if r := a.failed(); r != nil {
+		return *r, nil
+	}
+	if title == "" || utf8.RuneCountInString(title) > maxTitle {
+		return agent.Failed("invalid_arguments", "title must have 1 to %d characters. Send the call again with such a title.", maxTitle), nil
+	}
+	if len(body) > maxBody {
+		return agent.Failed("invalid_arguments", "body has %d bytes; %d are allowed. Send the call again with a shorter body.", len(body), maxBody), nil
+	}
+	done, err := t.publisher.PublishPullRequest(ctx, title, body)
+	if err != nil {
+		return agent.FailedBy(ctx, err)
+	}
+	detail := fmt.Sprintf("#%d %s", done.Number, done.Outcome)
+	if done.Outcome == core.PublishUnchanged {
+		return agent.OK(fmt.Sprintf("Pull request #%d %s already holds this work; nothing new was published.", done.Number, done.URL), detail), nil
+	}
+	verb := "Updated"
+	if done.Outcome == core.PublishOpened {
+		verb = "Created"
+	}
+	text := fmt.Sprintf("%s pull request #%d %s (%s, +%d −%d)", verb, done.Number, done.URL, plural(done.Files, "file"), done.Additions, done.Deletions)
+	if len(done.LeftOut) > 0 {
+		text += "\nLeft out: " + strings.Join(done.LeftOut, ", ")
+	}
+	return agent.OK(text, detail), nil
+}

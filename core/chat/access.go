@@ -1,0 +1,144 @@
+package chat
+
+import (
+	"context"
+
+	"agent-sandboxing/core"
+)
+
+// Rights is what one person may do with one session.
+type Rights struct {
+	Owner bool
+	Admin bool
+	Push  bool // as of at most 60 s ago; Publish asks again
+}
+
+// MayCancel says whether the person may cancel a turn and stop the sandbox.
+func (r Rights) MayCancel() bool { return r.Owner || r.Admin }
+
+// MayPublish says whether to offer the publish button.
+func (r Rights) MayPublish() bool { return r.Push }
+
+// Open is the access rule: it returns the session when the person may view it. Anyone for whom
+// GitHub lists the repository under the installation may, and so may an administrator, whose look
+// is written down under action. Everyone else gets the answer of a session that does not exist;
+// only its owner, who knows it anyway, is told that GitHub has taken the access away.
+func (s *Service) Open(ctx context.Context, user core.User, id core.SessionID, action string) (core.ChatSession, Rights, error) {
+	session, err := s.store.Session(ctx, id)
+	if err != nil {
+		return core.ChatSession{}, Rights{}, err
+	}
+	rights := Rights{Owner: session.OwnerID == user.ID, Admin: user.Role == core.Admin}
+	repo, err := s.seen(ctx, user, session)
+	if err == nil {
+		rights.Push = mayPush(repo) == nil
+		return session, rights, nil
+	}
+	if rights.Admin {
+		if err := s.audit(ctx, user, id, action); err != nil {
+			return core.ChatSession{}, Rights{}, err
+		}
+		return session, rights, nil
+	}
+	if !notListed(err) {
+		return core.ChatSession{}, Rights{}, err
+	}
+	if rights.Owner {
+		return core.ChatSession{}, Rights{}, core.Fail(core.Forbidden, "repository_access_lost",
+			"You do not have access to "+session.Repository.FullName()+" on GitHub any more. The session is kept; ask for access and open it again.").Because(err)
+	}
+	return core.ChatSession{}, Rights{}, core.NotFoundError()
+}
+
+// seen is the session's repository as GitHub lists it for the person.
+func (s *Service) seen(ctx context.Context, user core.User, session core.ChatSession) (core.Repository, error) {
+	if session.Repository.IsFixture() {
+		// A fixture has no people of its own: it is its owner's.
+		if session.OwnerID != user.ID || s.fixtures == nil {
+			return core.Repository{}, core.NotFoundError()
+		}
+		return session.Repository, nil
+	}
+	list, err := s.listed(ctx, user.ID, session.Repository.InstallationID)
+	if err != nil {
+		return core.Repository{}, err
+	}
+	return find(list, session.Repository.ID)
+}
+
+// own is Open for what only the owner may do. Somebody who may view the session is told so.
+func (s *Service) own(ctx context.Context, user core.User, id core.SessionID) (core.ChatSession, Rights, error) {
+	session, rights, err := s.Open(ctx, user, id, "session_write_refused")
+	if err != nil {
+		return core.ChatSession{}, Rights{}, err
+	}
+	if !rights.Owner {
+		return core.ChatSession{}, Rights{}, core.Fail(core.Forbidden, "not_owner",
+			"Only the person who started this session may do that. You can read it and publish it.")
+	}
+	return session, rights, nil
+}
+
+// MayPush asks GitHub now, with the person's own token, whether they may push to the repository and
+// whether it is still under its installation. NotFound, or Forbidden push_required, or Conflict
+// repository_archived.
+func (s *Service) MayPush(ctx context.Context, user core.UserID, repo core.Repository) error {
+	_, err := s.pushable(ctx, user, repo.InstallationID, repo.ID)
+	return err
+}
+
+func (s *Service) pushable(ctx context.Context, user core.UserID, installation core.InstallationID, id core.RepositoryID) (core.Repository, error) {
+	list, err := s.listNow(ctx, user, installation)
+	if err != nil {
+		return core.Repository{}, err
+	}
+	repo, err := find(list, id)
+	if err != nil {
+		return core.Repository{}, err
+	}
+	if !repo.IsFixture() {
+		if repo, err = s.permissions(ctx, user, repo); err != nil {
+			return core.Repository{}, err
+		}
+	}
+	return repo, mayPush(repo)
+}
+
+// permissions reads the repository alone: the list may be a little behind, this answer is not.
+func (s *Service) permissions(ctx context.Context, user core.UserID, listed core.Repository) (core.Repository, error) {
+	var repo core.Repository
+	err := s.withToken(ctx, user, func(t core.UserToken) (err error) {
+		repo, err = s.github.Repository(ctx, t, listed.ID)
+		return err
+	})
+	if err != nil {
+		return core.Repository{}, err
+	}
+	repo.InstallationID = listed.InstallationID
+	return repo, nil
+}
+
+func mayPush(repo core.Repository) error {
+	switch {
+	case repo.Archived:
+		return core.Fail(core.Conflict, "repository_archived",
+			repo.FullName()+" is archived on GitHub and cannot be changed. Unarchive it or choose another repository.")
+	case !repo.CanPush:
+		return core.Fail(core.Forbidden, "push_required",
+			"You may read "+repo.FullName()+" but not push to it. Ask for write access on GitHub.")
+	}
+	return nil
+}
+
+// audit writes an administrator's look down, once a minute for each session and action.
+func (s *Service) audit(ctx context.Context, user core.User, id core.SessionID, action string) error {
+	key := auditKey{user.ID, id, action}
+	if _, ok := s.audited.get(key); ok {
+		return nil
+	}
+	if err := s.store.Audit(ctx, core.AuditEntry{UserID: user.ID, Action: action, Session: id}); err != nil {
+		return err
+	}
+	s.audited.put(key, true)
+	return nil
+}

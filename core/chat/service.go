@@ -1,0 +1,93 @@
+package chat
+
+import (
+	"log/slog"
+	"time"
+
+	"agent-sandboxing/core"
+)
+
+// Options is what a Service is made of.
+type Options struct {
+	Store    Store
+	GitHub   GitHub
+	Fixtures Fixtures // nil unless ENABLE_FIXTURES
+	Gate     Gate
+	Log      *slog.Logger
+
+	// BashPolicy is frozen on each new session; "" means core.PolicySeed.
+	BashPolicy core.BashPolicy
+	// MaxActive bounds one person's unfinished messages; 0 means DefaultMaxActive.
+	MaxActive int
+}
+
+// DefaultMaxActive is how many unfinished messages one person may have.
+const DefaultMaxActive = 20
+
+// listTTL is how long an answer of GitHub about what a person sees may be used again.
+const listTTL = 60 * time.Second
+
+// workersTTL is how long what the workers say of themselves may be used again.
+const workersTTL = 5 * time.Second
+
+// auditEvery is how often one administrator's look at one session is written down.
+const auditEvery = time.Minute
+
+// Service is the use cases. It is safe for concurrent use.
+type Service struct {
+	store      Store
+	github     GitHub
+	fixtures   Fixtures
+	gate       Gate
+	log        *slog.Logger
+	bashPolicy core.BashPolicy
+	maxActive  int
+
+	installations *recent[core.UserID, []core.Installation]
+	repositories  *recent[listKey, []core.Repository]
+	audited       *recent[auditKey, bool]
+	workers       *recent[string, []core.Worker]
+}
+
+// listKey names one person's view of one installation.
+type listKey struct {
+	user         core.UserID
+	installation core.InstallationID
+}
+
+// auditKey names one administrator's way of looking at one session.
+type auditKey struct {
+	user    core.UserID
+	session core.SessionID
+	action  string
+}
+
+// New returns a Service.
+func New(o Options) *Service {
+	s := &Service{
+		store:         o.Store,
+		github:        o.GitHub,
+		fixtures:      o.Fixtures,
+		gate:          o.Gate,
+		log:           o.Log,
+		bashPolicy:    o.BashPolicy,
+		maxActive:     o.MaxActive,
+		installations: newRecent[core.UserID, []core.Installation](listTTL),
+		repositories:  newRecent[listKey, []core.Repository](listTTL),
+		audited:       newRecent[auditKey, bool](auditEvery),
+		workers:       newRecent[string, []core.Worker](workersTTL),
+	}
+	if s.bashPolicy == "" {
+		s.bashPolicy = core.PolicySeed
+	}
+	if s.maxActive == 0 {
+		s.maxActive = DefaultMaxActive
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	return s
+}
+
+// BashPolicy is the policy that new sessions get.
+func (s *Service) BashPolicy() core.BashPolicy { return s.bashPolicy }

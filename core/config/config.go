@@ -1,0 +1,280 @@
+// Package config reads the environment, the only place that does. Load reports every problem at
+// once, in sentences that name the variable and the remedy.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/caarlos0/env/v11"
+
+	"agent-sandboxing/core"
+)
+
+// Role is which planes a process serves; it decides which variables must be set and which secrets
+// the process may hold at all.
+type Role string
+
+const (
+	Serve   Role = "serve"   // web and worker in one process
+	Web     Role = "web"     // pages, API, streams
+	Worker  Role = "worker"  // agent, git, Docker
+	Migrate Role = "migrate" // database only
+	Doctor  Role = "doctor"  // reads everything, demands nothing
+)
+
+// Config is the whole configuration. Empty fields are documented defaults.
+type Config struct {
+	PublicURL         string `env:"PUBLIC_URL"`
+	ListenAddr        string `env:"LISTEN_ADDR" envDefault:"127.0.0.1:8080"`
+	AllowInsecureHTTP bool   `env:"ALLOW_INSECURE_HTTP"`
+	DataDir           string `env:"DATA_DIR"`
+	DatabaseURL       Secret `env:"DATABASE_URL"`
+	EncryptionKeys    Secret `env:"ENCRYPTION_KEYS"`
+	// DemoLogins are the stand-in's people, offered on the sign-in page of a demo.
+	DemoLogins []string `env:"DEMO_LOGINS"`
+
+	GitHub  GitHub `envPrefix:"GITHUB_"`
+	Access  Access
+	Model   Model
+	Sandbox Sandbox `envPrefix:"SANDBOX_"`
+	// DockerHost is the daemon's address; empty means the local socket.
+	DockerHost string `env:"DOCKER_HOST"`
+
+	// Fixtures are local folders used as repositories, for tests and evaluations.
+	EnableFixtures bool   `env:"ENABLE_FIXTURES"`
+	FixturesDir    string `env:"FIXTURES_DIR"`
+
+	BashPolicy core.BashPolicy `env:"BASH_POLICY" envDefault:"seed"`
+	CloneDepth int             `env:"CLONE_DEPTH" envDefault:"50"`
+}
+
+// GitHub is the App's registration. BaseURL empty means github.com.
+type GitHub struct {
+	BaseURL           string `env:"BASE_URL"`
+	ClientID          string `env:"CLIENT_ID"`
+	ClientSecret      Secret `env:"CLIENT_SECRET"`
+	AppID             int64  `env:"APP_ID"`
+	AppPrivateKeyFile string `env:"APP_PRIVATE_KEY_FILE"`
+}
+
+// Access says who may sign in. With nothing set nobody may.
+type Access struct {
+	AllowedLogins []string `env:"ALLOWED_LOGINS"`
+	AllowedOrgs   []string `env:"ALLOWED_ORGS"`
+	AdminLogins   []string `env:"ADMIN_LOGINS"`
+}
+
+// Model is the OpenAI-compatible endpoint.
+type Model struct {
+	ModelBaseURL     string `env:"MODEL_BASE_URL" envDefault:"https://openrouter.ai/api/v1"`
+	OpenRouterAPIKey Secret `env:"OPENROUTER_API_KEY"`
+	AgentModel       string `env:"AGENT_MODEL" envDefault:"anthropic/claude-sonnet-4.5"`
+	// ModelLabel is shown on every page; a demo says with it that its model is scripted.
+	ModelLabel string `env:"MODEL_LABEL"`
+}
+
+// Sandbox bounds each session's container; Memory is MiB.
+type Sandbox struct {
+	Image      string  `env:"IMAGE"`
+	Runtime    string  `env:"RUNTIME" envDefault:"runc"`
+	MaxRunning int     `env:"MAX_RUNNING" envDefault:"8"`
+	Memory     int64   `env:"MEMORY" envDefault:"2048"`
+	CPUs       float64 `env:"CPUS" envDefault:"2"`
+	PIDs       int64   `env:"PIDS" envDefault:"512"`
+}
+
+// Load reads the process's environment for a role.
+func Load(role Role) (Config, error) {
+	return Parse(role, env.ToMap(os.Environ()))
+}
+
+// Parse reads a configuration from the given variables. The error joins one line per problem.
+func Parse(role Role, vars map[string]string) (Config, error) {
+	var c Config
+	var problems []error
+	if err := env.ParseWithOptions(&c, env.Options{Environment: vars}); err != nil {
+		problems = append(problems, parseProblems(err)...)
+	}
+	c.fill(vars)
+	problems = append(problems, c.check(role)...)
+	if err := errors.Join(problems...); err != nil {
+		return Config{}, err
+	}
+	c.strip(role)
+	return c, nil
+}
+
+// parseProblems turns the parser's errors into lines that name the variable but not its value.
+func parseProblems(err error) []error {
+	agg, ok := errors.AsType[env.AggregateError](err)
+	if !ok {
+		return []error{errors.New("the environment cannot be read")}
+	}
+	var out []error
+	for _, e := range agg.Errors {
+		if p, ok := errors.AsType[env.ParseError](e); ok {
+			out = append(out, fmt.Errorf("%s is not a valid %s", variableOf(p.Name), p.Type))
+			continue
+		}
+		out = append(out, errors.New("a variable cannot be read"))
+	}
+	return out
+}
+
+// variableOf finds the variable behind a field's name, which it matches letter by letter.
+func variableOf(field string) string {
+	params, err := env.GetFieldParams(&Config{})
+	if err != nil {
+		return field
+	}
+	for _, f := range params {
+		if strings.EqualFold(strings.ReplaceAll(f.OwnKey, "_", ""), field) {
+			return f.Key
+		}
+	}
+	return field
+}
+
+func (c *Config) fill(vars map[string]string) {
+	if c.PublicURL == "" {
+		c.PublicURL = "http://" + c.ListenAddr
+	}
+	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
+	c.GitHub.BaseURL = strings.TrimRight(c.GitHub.BaseURL, "/")
+	if c.DataDir == "" {
+		c.DataDir = defaultDataDir(os.Getuid(), vars)
+	}
+	for _, list := range []*[]string{&c.Access.AllowedLogins, &c.Access.AllowedOrgs, &c.Access.AdminLogins} {
+		*list = slices.DeleteFunc(*list, func(s string) bool { return strings.TrimSpace(s) == "" })
+		for i := range *list {
+			(*list)[i] = strings.TrimSpace((*list)[i])
+		}
+	}
+}
+
+// defaultDataDir is a system folder for root, because the database then runs as another user, who
+// could not enter a folder below root's home.
+func defaultDataDir(uid int, vars map[string]string) string {
+	if uid == 0 {
+		return "/var/lib/agent-sandboxing"
+	}
+	if x := vars["XDG_DATA_HOME"]; x != "" {
+		return filepath.Join(x, "agent-sandboxing")
+	}
+	return filepath.Join(vars["HOME"], ".local", "share", "agent-sandboxing")
+}
+
+func (c *Config) check(role Role) []error {
+	var p []error
+	add := func(format string, args ...any) { p = append(p, fmt.Errorf(format, args...)) }
+	if !filepath.IsAbs(c.DataDir) {
+		add("DATA_DIR must be an absolute path")
+	}
+	if role == Migrate || role == Doctor {
+		return p
+	}
+	p = append(p, c.checkAddress()...)
+	if role != Serve {
+		if c.DatabaseURL.Empty() {
+			add("DATABASE_URL is not set: %s needs the database that it shares with the other processes", role)
+		}
+		if c.EncryptionKeys.Empty() {
+			add("ENCRYPTION_KEYS is not set: give every process the same comma list of id:base64 of 32 random bytes")
+		}
+	}
+	if c.GitHub.ClientID == "" {
+		add("GITHUB_CLIENT_ID is not set: register a GitHub App and copy its client id")
+	}
+	if c.GitHub.ClientSecret.Empty() {
+		add("GITHUB_CLIENT_SECRET is not set: generate one on the GitHub App's page")
+	}
+	if c.GitHub.BaseURL != "" {
+		if u, err := url.Parse(c.GitHub.BaseURL); err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") || u.User != nil {
+			add("GITHUB_BASE_URL must be an http or https address without user information")
+		}
+	}
+	if role == Serve || role == Worker {
+		p = append(p, c.checkWorker()...)
+	}
+	return p
+}
+
+func (c *Config) checkAddress() []error {
+	var p []error
+	if _, _, err := net.SplitHostPort(c.ListenAddr); err != nil {
+		p = append(p, errors.New("LISTEN_ADDR must be host:port, for example 127.0.0.1:8080"))
+	}
+	u, err := url.Parse(c.PublicURL)
+	switch {
+	case err != nil || u.Host == "" || u.Path != "" || u.User != nil || (u.Scheme != "http" && u.Scheme != "https"):
+		p = append(p, errors.New("PUBLIC_URL must be the http or https address people open, without a path"))
+	case u.Scheme == "http" && !c.AllowInsecureHTTP && !loopback(u.Hostname()):
+		p = append(p, errors.New("PUBLIC_URL is plain http on an address that is not loopback: use https, or set ALLOW_INSECURE_HTTP=true on a network you trust"))
+	}
+	return p
+}
+
+func (c *Config) checkWorker() []error {
+	var p []error
+	if c.GitHub.AppID == 0 {
+		p = append(p, errors.New("GITHUB_APP_ID is not set: copy the App id from the GitHub App's page"))
+	}
+	if c.GitHub.AppPrivateKeyFile == "" {
+		p = append(p, errors.New("GITHUB_APP_PRIVATE_KEY_FILE is not set: generate a private key on the GitHub App's page"))
+	}
+	if c.Model.OpenRouterAPIKey.Empty() {
+		p = append(p, errors.New("OPENROUTER_API_KEY is not set: the agent needs a key for MODEL_BASE_URL"))
+	}
+	switch c.BashPolicy {
+	case core.PolicySeed, core.PolicyBuild, core.PolicyReadonly, core.PolicyOpen:
+	default:
+		p = append(p, errors.New("BASH_POLICY must be seed, build, readonly or open"))
+	}
+	if c.Sandbox.Runtime != "runc" && c.Sandbox.Runtime != "runsc" {
+		p = append(p, errors.New("SANDBOX_RUNTIME must be runc or runsc"))
+	}
+	if c.Sandbox.MaxRunning < 1 || c.Sandbox.Memory < 128 || c.Sandbox.CPUs <= 0 || c.Sandbox.PIDs < 32 {
+		p = append(p, errors.New("SANDBOX_MAX_RUNNING, SANDBOX_MEMORY (MiB, at least 128), SANDBOX_CPUS and SANDBOX_PIDS (at least 32) must be positive"))
+	}
+	if c.CloneDepth < 0 {
+		p = append(p, errors.New("CLONE_DEPTH must be 0 (everything) or a number of commits"))
+	}
+	if c.EnableFixtures && !filepath.IsAbs(c.FixturesDir) {
+		p = append(p, errors.New("ENABLE_FIXTURES needs FIXTURES_DIR, an absolute path"))
+	}
+	return p
+}
+
+// strip drops the secrets that a role has no business holding.
+func (c *Config) strip(role Role) {
+	if role == Web {
+		c.Model.OpenRouterAPIKey = Secret{}
+		c.GitHub.AppPrivateKeyFile = ""
+	}
+}
+
+// Secrets lists every secret value that the process holds, for the redactor.
+func (c *Config) Secrets() []string {
+	all := []string{c.DatabaseURL.Reveal(), c.GitHub.ClientSecret.Reveal(), c.Model.OpenRouterAPIKey.Reveal()}
+	for pair := range strings.SplitSeq(c.EncryptionKeys.Reveal(), ",") {
+		if _, key, ok := strings.Cut(pair, ":"); ok {
+			all = append(all, key)
+		}
+	}
+	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
+}
+
+func loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}

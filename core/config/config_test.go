@@ -1,0 +1,85 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func valid() map[string]string {
+	return map[string]string{
+		"HOME": "/home/someone", "GITHUB_CLIENT_ID": "id", "GITHUB_CLIENT_SECRET": "canary-secret",
+		"GITHUB_APP_ID": "7", "GITHUB_APP_PRIVATE_KEY_FILE": "/key.pem", "OPENROUTER_API_KEY": "canary-model",
+	}
+}
+
+func TestParse_ReportsEveryProblemAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := Parse(Serve, map[string]string{
+		"HOME": "/home/someone", "PUBLIC_URL": "http://box.example.org", "LISTEN_ADDR": "nonsense",
+		"BASH_POLICY": "anything", "CLONE_DEPTH": "many", "SANDBOX_MAX_RUNNING": "few",
+	})
+	if err == nil {
+		t.Fatal("a broken environment was accepted")
+	}
+	for _, want := range []string{
+		"PUBLIC_URL", "LISTEN_ADDR", "BASH_POLICY", "CLONE_DEPTH", "SANDBOX_MAX_RUNNING", "GITHUB_CLIENT_ID", "GITHUB_CLIENT_SECRET",
+		"GITHUB_APP_ID", "GITHUB_APP_PRIVATE_KEY_FILE", "OPENROUTER_API_KEY",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the report does not name %s:\n%v", want, err)
+		}
+	}
+}
+
+func TestParse_AcceptsTheSmallestServe(t *testing.T) {
+	t.Parallel()
+	c, err := Parse(Serve, valid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.PublicURL != "http://127.0.0.1:8080" || c.BashPolicy != "seed" || c.CloneDepth != 50 {
+		t.Errorf("defaults: %+v", c)
+	}
+}
+
+func TestParse_WebHoldsNeitherModelKeyNorAppKey(t *testing.T) {
+	t.Parallel()
+	vars := valid()
+	vars["DATABASE_URL"], vars["ENCRYPTION_KEYS"] = "postgres://x", "a:AAAA"
+	c, err := Parse(Web, vars)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !c.Model.OpenRouterAPIKey.Empty() || c.GitHub.AppPrivateKeyFile != "" {
+		t.Error("the web process kept a secret that only workers need")
+	}
+}
+
+func TestParse_WebAndWorkerNeedTheSharedDatabaseAndKeys(t *testing.T) {
+	t.Parallel()
+	for _, role := range []Role{Web, Worker} {
+		_, err := Parse(role, valid())
+		if err == nil || !strings.Contains(err.Error(), "DATABASE_URL") || !strings.Contains(err.Error(), "ENCRYPTION_KEYS") {
+			t.Errorf("%s: %v", role, err)
+		}
+	}
+}
+
+func TestConfig_NeverPrintsASecret(t *testing.T) {
+	t.Parallel()
+	c, err := Parse(Serve, valid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []string{fmt.Sprintf("%v", c), fmt.Sprintf("%+v", c), fmt.Sprintf("%#v", c), string(j)} {
+		if strings.Contains(s, "canary") {
+			t.Errorf("a secret was printed: %s", s)
+		}
+	}
+}

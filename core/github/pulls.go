@@ -1,0 +1,189 @@
+package github
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	gh "github.com/google/go-github/v62/github"
+
+	"agent-sandboxing/core"
+)
+
+// Codes of a refused pull request.
+const (
+	CodeNothingToPublish = "nothing_to_publish"
+	CodeBaseMissing      = "base_missing"
+	CodeBranchNotVisible = "branch_not_visible"
+)
+
+// headWaits are the pauses before GitHub is asked again, when it does not see a branch that was
+// pushed a moment ago.
+var headWaits = [...]time.Duration{time.Second, 3 * time.Second, 8 * time.Second}
+
+// FindPullRequests lists the pull requests whose head is that branch of the repository itself, in
+// every state, newest first.
+func (a *App) FindPullRequests(ctx context.Context, token core.RepoToken, repo core.Repository, branch string) ([]core.PullRequest, error) {
+	client, err := newClient(a.http, a.bases, token.Value)
+	if err != nil {
+		return nil, err
+	}
+	// Without the owner GitHub ignores head and answers all pull requests, so every head is checked too.
+	list, _, err := client.PullRequests.List(ctx, repo.Owner, repo.Name, &gh.PullRequestListOptions{
+		State: "all", Head: repo.Owner + ":" + branch, Sort: "created", Direction: "desc",
+		ListOptions: gh.ListOptions{PerPage: pageSize},
+	})
+	if err != nil {
+		return nil, classify(ctx, err, byInstallation, a.now())
+	}
+	var found []core.PullRequest
+	for _, p := range list {
+		if p.GetHead().GetRef() != branch || p.GetHead().GetRepo().GetID() != int64(repo.ID) || p.GetBase().GetRepo().GetID() != int64(repo.ID) {
+			continue
+		}
+		pr, err := a.pullRequest(p)
+		if err != nil {
+			return nil, unavailable().Because(err)
+		}
+		found = append(found, pr)
+	}
+	return found, nil
+}
+
+// OpenPullRequest opens one. When one from that head is open already (an earlier answer was lost) it
+// is returned as it stands. Codes: nothing_to_publish, base_missing, branch_not_visible.
+func (a *App) OpenPullRequest(ctx context.Context, token core.RepoToken, repo core.Repository, text core.PullRequestText) (core.PullRequest, error) {
+	client, err := newClient(a.http, a.bases, token.Value)
+	if err != nil {
+		return core.PullRequest{}, err
+	}
+	ask := &gh.NewPullRequest{Title: &text.Title, Body: &text.Body, Head: &text.Head, Base: &text.Base, Draft: &text.Draft}
+	for try := 0; ; try++ {
+		p, _, err := client.PullRequests.Create(ctx, repo.Owner, repo.Name, ask)
+		if err == nil {
+			return a.checked(p, repo, text.Head)
+		}
+		err = classify(ctx, err, byInstallation, a.now())
+		cause, ok := errors.AsType[*RequestError](err)
+		if !ok || cause.Status != http.StatusUnprocessableEntity {
+			return core.PullRequest{}, err
+		}
+		switch {
+		case cause.says("already exists"):
+			return a.adopt(ctx, token, repo, text, err)
+		case cause.says("No commits between"):
+			return core.PullRequest{}, core.Fail(core.Conflict, CodeNothingToPublish, "There is nothing on the branch that "+text.Base+" has not already.").Because(cause)
+		case cause.field("base"):
+			return core.PullRequest{}, baseMissing(text.Base).Because(cause)
+		case cause.says("Draft pull requests are not supported") && ask.GetDraft():
+			ask.Draft = new(false)
+		case cause.field("head") && try < len(headWaits):
+			if err := a.wait(ctx, headWaits[try]); err != nil {
+				return core.PullRequest{}, err
+			}
+		case cause.field("head"):
+			return core.PullRequest{}, core.Fail(core.Unavailable, CodeBranchNotVisible, "The branch was pushed, but GitHub does not show it yet. Publish again in a minute.").Because(cause)
+		default:
+			return core.PullRequest{}, err
+		}
+	}
+}
+
+// adopt finds the open pull request that stood in the way of a new one.
+func (a *App) adopt(ctx context.Context, token core.RepoToken, repo core.Repository, text core.PullRequestText, refused error) (core.PullRequest, error) {
+	found, err := a.FindPullRequests(ctx, token, repo, text.Head)
+	if err != nil {
+		return core.PullRequest{}, err
+	}
+	for _, pr := range found {
+		if pr.State == "open" {
+			return pr, nil
+		}
+	}
+	return core.PullRequest{}, refused
+}
+
+// UpdatePullRequest rewrites title and body; an empty one stays as it is, and so do base and head.
+func (a *App) UpdatePullRequest(ctx context.Context, token core.RepoToken, repo core.Repository, number int, text core.PullRequestText) (core.PullRequest, error) {
+	client, err := newClient(a.http, a.bases, token.Value)
+	if err != nil {
+		return core.PullRequest{}, err
+	}
+	change := &gh.PullRequest{}
+	if text.Title != "" {
+		change.Title = &text.Title
+	}
+	if text.Body != "" {
+		change.Body = &text.Body
+	}
+	p, _, err := client.PullRequests.Edit(ctx, repo.Owner, repo.Name, number, change)
+	if err != nil {
+		return core.PullRequest{}, classify(ctx, err, byInstallation, a.now())
+	}
+	if p.GetNumber() != number {
+		return core.PullRequest{}, unavailable().Because(fmt.Errorf("asked for pull request %d, got %d", number, p.GetNumber()))
+	}
+	return a.checked(p, repo, "")
+}
+
+// checked makes sure that the answer is about our repository and, when it is given, our head.
+func (a *App) checked(p *gh.PullRequest, repo core.Repository, head string) (core.PullRequest, error) {
+	if p.GetBase().GetRepo().GetID() != int64(repo.ID) || head != "" && p.GetHead().GetRef() != head {
+		return core.PullRequest{}, unavailable().Because(errors.New("the answer is about another pull request"))
+	}
+	pr, err := a.pullRequest(p)
+	if err != nil {
+		return core.PullRequest{}, unavailable().Because(err)
+	}
+	return pr, nil
+}
+
+func (a *App) pullRequest(p *gh.PullRequest) (core.PullRequest, error) {
+	state := p.GetState()
+	if p.MergedAt != nil || p.GetMerged() {
+		state = "merged"
+	}
+	pr := core.PullRequest{
+		Number: p.GetNumber(), URL: p.GetHTMLURL(), State: state, HeadSHA: p.GetHead().GetSHA(),
+		Title: p.GetTitle(), Body: p.GetBody(), UpdatedAt: p.GetUpdatedAt().Time,
+	}
+	switch {
+	case pr.Number <= 0 || !validSHA(pr.HeadSHA):
+		return core.PullRequest{}, errors.New("a pull request without number or head")
+	case !strings.HasPrefix(pr.URL, a.bases.Web+"/"):
+		return core.PullRequest{}, errors.New("a pull request on another site")
+	case state != "open" && state != "closed" && state != "merged":
+		return core.PullRequest{}, errors.New("a pull request in an unknown state")
+	}
+	return pr, nil
+}
+
+func baseMissing(base string) *core.Error {
+	return core.Fail(core.Conflict, CodeBaseMissing, "The base branch "+base+" is not on GitHub any more. Start a session from another branch.")
+}
+
+// says looks for a text in GitHub's message and in those of its fields.
+func (e *RequestError) says(text string) bool {
+	if strings.Contains(e.Text, text) {
+		return true
+	}
+	for _, f := range e.Fields {
+		if strings.Contains(f.Message, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// field says that GitHub found this field of a pull request invalid.
+func (e *RequestError) field(name string) bool {
+	for _, f := range e.Fields {
+		if f.Resource == "PullRequest" && f.Field == name && f.Code == "invalid" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,149 @@
+package mirror
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"agent-sandboxing/core"
+)
+
+// MaxPatch bounds the text of a diff, in bytes.
+const MaxPatch = 1 << 20
+
+// maxPatchRead ends a patch whose text nobody would read.
+const maxPatchRead = 64 << 20
+
+// Capture is the difference between the session's base and its work tree, made by our own git from
+// the two trees. Errors as of Import.
+func (m *Mirror) Capture(ctx context.Context, s core.ChatSession, ws core.PlatformWorkspace) (core.Diff, error) {
+	q, err := m.Import(ctx, s, ws)
+	if err != nil {
+		return core.Diff{}, err
+	}
+	diff, err := q.Diff(ctx, q.Base, q.Tree)
+	return diff, errors.Join(err, q.Close())
+}
+
+// Diff compares two trees (or commits) of the quarantine. Paths are made valid UTF-8 for storing.
+func (q *Quarantine) Diff(ctx context.Context, from, to string) (core.Diff, error) {
+	changes, err := q.Changes(ctx, from, to)
+	if err != nil {
+		return core.Diff{}, err
+	}
+	diff := core.Diff{BaseSHA: q.Base, TreeSHA: to, Files: make([]core.ChangedFile, len(changes))}
+	for i, c := range changes {
+		c.Path, c.OldPath = storable(c.Path), storable(c.OldPath)
+		diff.Files[i] = c.ChangedFile
+	}
+	if len(changes) == 0 {
+		return diff, nil
+	}
+	diff.Patch, diff.Truncated, err = q.patch(ctx, from, to)
+	return diff, err
+}
+
+func storable(path string) string { return strings.ToValidUTF8(path, "\uFFFD") }
+
+// Changes lists the paths that differ, with their raw bytes, in git's order.
+func (q *Quarantine) Changes(ctx context.Context, from, to string) ([]Change, error) {
+	out, err := q.m.git.output(ctx, q.compare(from, to, "--raw", "--numstat", "-z", "--abbrev=64"))
+	if err != nil {
+		return nil, q.unreadable(ctx, err)
+	}
+	changes, err := parseChanges(out)
+	if err != nil {
+		return nil, rejected(err)
+	}
+	return changes, nil
+}
+
+// compare is a comparison that runs no driver, filter or textconv: there is none in our
+// configuration, and it is switched off too.
+func (q *Quarantine) compare(from, to string, format ...string) call {
+	args := append([]string{
+		"diff-tree", "-r", "-M", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv",
+		"--src-prefix=a/", "--dst-prefix=b/", "--ignore-submodules=none", "-l1000",
+	}, format...)
+	// Files above the threshold are compared as binary; people should still see a long text file.
+	config := append(append([]string{}, hostileConfig...), "core.bigFileThreshold=8m", "diff.algorithm=histogram")
+	return call{dir: q.dir, config: config, limits: q.m.hostile(), timeout: importTimeout, args: append(args, from, to, "--")}
+}
+
+func (q *Quarantine) unreadable(ctx context.Context, err error) error {
+	if ended(ctx, err) {
+		return context.Cause(ctx)
+	}
+	return rejected(err)
+}
+
+// patch keeps whole files only. A file that does not fit is left out, and smaller ones after it
+// are still shown.
+func (q *Quarantine) patch(ctx context.Context, from, to string) (patch []byte, truncated bool, err error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, false, fmt.Errorf("patch pipe: %w", err)
+	}
+	defer read.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c := q.compare(from, to, "-p")
+	c.stdout = write
+	started, err := q.m.git.start(ctx, c)
+	_ = write.Close() // the child has its own
+	if err != nil {
+		return nil, false, err
+	}
+	patch, truncated, whole := cutPatch(read, MaxPatch, maxPatchRead)
+	if !whole {
+		cancel()
+		_ = started.wait() // we ended it
+		return patch, true, nil
+	}
+	if err := started.wait(); err != nil {
+		return nil, false, q.unreadable(ctx, err)
+	}
+	return patch, truncated, nil
+}
+
+var fileHeader = []byte("diff --git ")
+
+// cutPatch reads a patch and keeps those files that fit into limit bytes together. whole is false
+// when it stopped before the end, after stop bytes.
+func cutPatch(r io.Reader, limit, stop int) (patch []byte, truncated, whole bool) {
+	in := bufio.NewReaderSize(r, 64<<10)
+	var file []byte // the current file, nil once it is too large
+	fits := true
+	flush := func() {
+		if fits && len(patch)+len(file) <= limit {
+			patch = append(patch, file...)
+		} else {
+			truncated = true
+		}
+		file, fits = file[:0], true
+	}
+	atLineStart := true
+	for total := 0; ; {
+		part, err := in.ReadSlice('\n')
+		total += len(part)
+		if atLineStart && bytes.HasPrefix(part, fileHeader) {
+			flush()
+		}
+		if fits = fits && len(file)+len(part) <= limit; fits {
+			file = append(file, part...)
+		}
+		atLineStart = bytes.HasSuffix(part, []byte("\n"))
+		switch {
+		case err != nil && !errors.Is(err, bufio.ErrBufferFull):
+			flush()
+			return patch, truncated, true
+		case total > stop:
+			return patch, true, false
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+
+	"agent-sandboxing/core"
+)
+
+// CodeForbidden is what GitHub's git answers although a token had been minted.
+const CodeForbidden = "github_forbidden"
+
+// codeMoved is a redirect, which git must not follow with a credential.
+const codeMoved = "repository_moved"
+
+// fetchError turns a git that talked to GitHub into what a person can act on. Anything else, such
+// as a cancelled context, is returned as it is.
+func fetchError(err error) error {
+	failed, ok := errors.AsType[*gitError](err)
+	if !ok {
+		return err
+	}
+	switch {
+	case errors.Is(failed, errTimeLimit), failed.says("Operation too slow", "Operation timed out"):
+		return core.Fail(core.Unavailable, "clone_timeout",
+			"GitHub sent the repository too slowly. Try again; if it is very large, ask the operator to lower CLONE_DEPTH.").Because(err)
+	case failed.says("No space left on device"):
+		return core.Fail(core.Unavailable, "disk_full",
+			"The server has no disk space for the repository. Ask the operator to free some, then try again.").Because(err)
+	case failed.says("Authentication failed", "could not read Username", "could not read Password",
+		"returned error: 401", "returned error: 403", "Repository not found", "' not found", "returned error: 404"):
+		return core.Fail(core.Forbidden, CodeForbidden,
+			"GitHub refused the App access to this repository. Check that the App is still installed on it and may read its contents.").Because(err)
+	case failed.says("returned error: 301", "returned error: 302", "returned error: 307", "returned error: 308"):
+		return core.Fail(core.Conflict, "repository_moved",
+			"The repository was renamed or moved on GitHub. Start a new session from its new name; the work tree of this one is kept.").Because(err)
+	case failed.says("not our ref", "unadvertised object"):
+		return core.Fail(core.Conflict, "base_missing",
+			"The commit this session began from is no longer on GitHub. Start a new session.").Because(err)
+	case failed.says("fsck error"):
+		return core.Fail(core.Conflict, "repository_rejected",
+			"The repository holds objects that git refuses as unsafe. Run git fsck on a clone to see which.").Because(err)
+	}
+	return core.Fail(core.Unavailable, "github_unavailable",
+		"GitHub did not answer as expected. Nothing was lost: try again in a minute.").Because(err)
+}
+
+// ended says that a failure comes with the end of the caller's context, so it is nobody's.
+func ended(ctx context.Context, errs ...error) bool {
+	return ctx.Err() != nil && errors.Join(errs...) != nil
+}

@@ -1,0 +1,349 @@
+package mirror_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"agent-sandboxing/core"
+	"agent-sandboxing/core/mirror"
+	"agent-sandboxing/core/mirror/mirrortest"
+)
+
+// everything makes the mirror do all that it can for one session, and returns what it said.
+func (b *bundle) everything(t *testing.T, plant func(*mirrortest.Workspace)) []error {
+	t.Helper()
+	ctx := t.Context()
+	ws, _ := b.checkout(t, b.session)
+	plant(ws)
+	var said []error
+	check := func(err error) {
+		t.Helper()
+		said = append(said, err)
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	_, err := b.mirror.Capture(ctx, b.session, ws)
+	check(err)
+	_, err = b.mirror.ReadBase(ctx, b.session, "README.md", 1000)
+	check(err)
+	q, err := b.mirror.Import(ctx, b.session, ws)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	changes, err := q.Changes(ctx, q.Base, q.Tree)
+	check(err)
+	tree, err := q.Without(ctx, q.Tree, []string{changes[0].Path})
+	check(err)
+	commit, err := q.Commit(ctx, mirror.Commit{Tree: tree, Parent: q.Base, Message: "Change", Name: "bot", Email: "bot@example.com", When: time.Unix(1_700_000_000, 0)})
+	check(err)
+	_, err = q.IsAncestor(ctx, q.Base, commit)
+	check(err)
+	token, err := b.server.Mint(ctx, b.repo, core.TokenPublish)
+	check(err)
+	check(b.mirror.Push(ctx, b.repo, token, q, commit, b.session.Branch, ""))
+	_, err = b.mirror.FetchBranch(ctx, b.repo, token, q, b.session.Branch)
+	check(err)
+	_, err = b.mirror.RemoteHead(ctx, b.repo, token, b.session.Branch)
+	check(err)
+	// Refusals and failures speak too.
+	said = append(said, b.mirror.Push(ctx, b.repo, token, q, q.Base, b.session.Branch, ""))
+	b.server.Fault(func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(http.StatusBadGateway); return true })
+	said = append(said, b.mirror.Push(ctx, b.repo, token, q, commit, b.session.Branch, commit))
+	_, _, err = b.mirror.Checkout(ctx, newSession(b.repo, b.session.BaseSHA))
+	said = append(said, err)
+	b.server.Fault(nil)
+	return said
+}
+
+// recorder is a git whose every start, and every start of git's own helpers, is written down.
+func recorder(t *testing.T) (program, record string) {
+	t.Helper()
+	dir := t.TempDir()
+	record = filepath.Join(dir, "record")
+	real, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	execPath := mirrortest.Git(t, "", "--exec-path")
+	helpers := filepath.Join(dir, "exec")
+	if err := os.Mkdir(helpers, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(execPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := func(path, target string) {
+		text := fmt.Sprintf("#!/bin/sh\n{ echo \"argv: $0 $*\"; cat /proc/$$/environ | tr '\\0' '\\n'; } >>%s\nexec %s \"$@\"\n", record, target)
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, e := range entries {
+		target := filepath.Join(execPath, e.Name())
+		if e.Name() == "git" || strings.HasPrefix(e.Name(), "git-remote-http") {
+			script(filepath.Join(helpers, e.Name()), target)
+			continue
+		}
+		if err := os.Symlink(target, filepath.Join(helpers, e.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program = filepath.Join(dir, "git")
+	script(program, real+" --exec-path="+helpers)
+	return program, record
+}
+
+// forms are the ways in which a token could lie about.
+func forms(token string) [][]byte {
+	return [][]byte{
+		[]byte(token),
+		[]byte(base64.StdEncoding.EncodeToString([]byte("x-access-token:" + token)))[:24],
+		[]byte(base64.StdEncoding.EncodeToString([]byte(token)))[:24],
+	}
+}
+
+func holds(data []byte, tokens []string) bool {
+	for _, token := range tokens {
+		for _, form := range forms(token) {
+			if bytes.Contains(data, form) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// processes calls visit with the argv and environment of every process of this machine.
+func processes(visit func(what string, data []byte)) {
+	for _, what := range []string{"cmdline", "environ"} {
+		files, _ := filepath.Glob("/proc/[0-9]*/" + what)
+		for _, f := range files {
+			if data, err := os.ReadFile(f); err == nil {
+				visit(f, data)
+			}
+		}
+	}
+}
+
+func TestInvariant2_TheTokenIsInNoArgvFileEnvironmentOrLog(t *testing.T) {
+	trace := filepath.Join(t.TempDir(), "trace")
+	for _, name := range []string{"GIT_TRACE", "GIT_TRACE_CURL", "GIT_TRACE2", "GIT_TRACE_PACKET"} {
+		t.Setenv(name, trace)
+	}
+	t.Setenv("GIT_TRACE_REDACT", "0")
+	program, record := recorder(t)
+	b := setup(t, func(o *mirror.Options) { o.GitPath = program })
+	var mu sync.Mutex
+	sawGit := 0
+	b.server.OnAuthorized(func(*http.Request) { // git and its transport are alive, and wait for us
+		mu.Lock()
+		defer mu.Unlock()
+		tokens := b.server.Minted()
+		processes(func(what string, data []byte) {
+			if bytes.Contains(data, []byte("git-remote-http")) && bytes.Contains(data, []byte(b.server.URL)) {
+				sawGit++
+			}
+			if holds(data, tokens) {
+				t.Errorf("%s holds a token", what)
+			}
+		})
+		search(t, b.dir, tokens)
+	})
+	var workspace string
+	said := b.everything(t, func(ws *mirrortest.Workspace) {
+		workspace = ws.Dir
+		write(t, ws, map[string]string{"a.txt": "a\n", "b.txt": "b\n"})
+	})
+	tokens := b.server.Minted()
+	if sawGit == 0 || len(tokens) < 2 {
+		t.Fatalf("the search saw git %d times and %d tokens were minted: it proves nothing", sawGit, len(tokens))
+	}
+	for _, err := range said {
+		if holds([]byte(fmt.Sprintf("%+v %s", err, core.MessageOf(err))), tokens) {
+			t.Error("an error holds a token")
+		}
+	}
+	if holds([]byte(b.log.String()), tokens) {
+		t.Error("the log holds a token")
+	}
+	started, err := os.ReadFile(record)
+	if err != nil || bytes.Count(started, []byte("argv: ")) < 20 || !bytes.Contains(started, []byte("git-remote-http")) {
+		t.Fatalf("the record of started programs is not complete: %v", err)
+	}
+	if holds(started, tokens) {
+		t.Error("a started program was given a token")
+	}
+	if _, err := os.Stat(trace); err == nil {
+		t.Error("git obeyed a trace setting of our own environment")
+	}
+	for _, dir := range []string{b.dir, workspace, b.server.Root} {
+		search(t, dir, tokens)
+	}
+}
+
+// search looks for tokens in every file below dir.
+func search(t *testing.T, dir string, tokens []string) {
+	t.Helper()
+	files := 0
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return ignoreGone(err)
+		}
+		files++
+		data, err := os.ReadFile(path)
+		if err == nil && holds(data, tokens) {
+			t.Errorf("%s holds a token", path)
+		}
+		return ignoreGone(err)
+	})
+	if err != nil || files == 0 {
+		t.Errorf("searched %d files of %s: %v", files, dir, err)
+	}
+}
+
+// ignoreGone is for a folder that git writes meanwhile.
+func ignoreGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// traps is a configuration in which everything that git can be made to run drops a canary.
+func traps(canary string) string {
+	run := func(name string) string { return fmt.Sprintf("%s/trap %s", canary, name) }
+	var b strings.Builder
+	for _, s := range []struct{ section, key, value string }{
+		{"core", "fsmonitor", run("fsmonitor")},
+		{"core", "hooksPath", canary + "/hooks"},
+		{"core", "editor", run("editor")},
+		{"core", "pager", run("pager")},
+		{"core", "sshCommand", run("ssh")},
+		{"core", "gitProxy", run("proxy")},
+		{"core", "askPass", canary + "/trap"},
+		{"core", "alternateRefsCommand", run("alternates")},
+		{"diff", "external", run("diff")},
+		{`diff "evil"`, "command", run("diff-driver")},
+		{`diff "evil"`, "textconv", run("textconv")},
+		{`filter "evil"`, "clean", run("clean")},
+		{`filter "evil"`, "smudge", run("smudge")},
+		{`filter "evil"`, "process", run("process")},
+		{`filter "evil"`, "required", "true"},
+		{`filter "lfs"`, "clean", run("lfs-clean")},
+		{`filter "lfs"`, "smudge", run("lfs-smudge")},
+		{`merge "evil"`, "driver", run("merge")},
+		{"merge", "default", "evil"},
+		{"gpg", "program", canary + "/trap"},
+		{"commit", "gpgSign", "true"},
+		{"push", "gpgSign", "if-asked"},
+		{"credential", "helper", "!" + run("credential")},
+		{"uploadpack", "packObjectsHook", run("pack-hook")},
+		{"sequence", "editor", run("sequence")},
+		{"interactive", "diffFilter", run("filter")},
+		{`trailer "x"`, "command", run("trailer")},
+		{`alias`, "diff-tree", "!" + run("alias")},
+		{`alias`, "fetch", "!" + run("alias-fetch")},
+		{"init", "templateDir", canary + "/template"},
+		{`protocol "ext"`, "allow", "always"},
+		{`submodule "evil"`, "update", "!" + run("submodule")},
+		{`submodule "evil"`, "url", "ext::" + run("ext")},
+		{"submodule", "recurse", "true"},
+		{"fetch", "recurseSubmodules", "true"},
+		{"pager", "diff-tree", run("pager-diff")},
+	} {
+		fmt.Fprintf(&b, "[%s]\n\t%s = %q\n", s.section, s.key, s.value)
+	}
+	return b.String()
+}
+
+func TestInvariant10_NothingRepositoryMadeRunsInTheControlPlane(t *testing.T) {
+	canary := t.TempDir()
+	script := "#!/bin/sh\ntouch " + canary + "/dropped-${1:-x}-$(basename $0)\ncat\n"
+	config := traps(canary)
+	hooks := map[string]string{}
+	for _, h := range []string{"pre-commit", "post-checkout", "reference-transaction", "pre-push", "post-index-change", "pre-auto-gc", "post-rewrite", "fsmonitor-watchman", "update", "pre-receive", "post-receive", "proc-receive", "push-to-checkout"} {
+		hooks["hooks/"+h+"*"] = script
+	}
+	mirrortest.WriteFiles(t, canary, map[string]string{"trap*": script})
+	mirrortest.WriteFiles(t, canary, hooks)
+	mirrortest.WriteFiles(t, filepath.Join(canary, "template"), hooks)
+
+	// The settings of whoever runs the server do not count either.
+	home := t.TempDir()
+	mirrortest.WriteFiles(t, home, map[string]string{".gitconfig": config, "git/config": config})
+	for name, value := range map[string]string{
+		"HOME": home, "XDG_CONFIG_HOME": home, "GIT_CONFIG_GLOBAL": home + "/.gitconfig", "GIT_TEMPLATE_DIR": canary + "/template",
+		"GIT_EXTERNAL_DIFF": canary + "/trap", "GIT_ASKPASS": canary + "/trap", "SSH_ASKPASS": canary + "/trap", "GIT_SSH_COMMAND": canary + "/trap",
+		"GIT_PAGER": canary + "/trap", "GIT_EDITOR": canary + "/trap", "GIT_PROXY_COMMAND": canary + "/trap",
+		"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsmonitor", "GIT_CONFIG_VALUE_0": canary + "/trap",
+	} {
+		t.Setenv(name, value)
+	}
+
+	b := setup(t)
+	attributes := "* filter=evil diff=evil merge=evil text eol=crlf\n*.bin filter=lfs diff=lfs merge=lfs -text\n"
+	hostile := map[string]string{
+		"README.md": "widgets\n", ".gitattributes": attributes, "dir/.gitattributes": attributes,
+		".lfsconfig":  "[lfs]\n\turl = ext::" + canary + "/trap\n",
+		".gitmodules": "[submodule \"evil\"]\n\tpath = evil\n\turl = ext::" + canary + "/trap\n\tupdate = none\n",
+		"HEAD":        "ref: refs/heads/main\n", "config": config, "objects/info/alternates": canary + "\n", "refs/x": "x\n", ".gitconfig": config,
+		"data.bin": "version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("0", 64) + "\nsize 1\n",
+	}
+	for name, content := range hooks {
+		hostile[name] = content
+	}
+	b.session.BaseSHA = b.server.Commit(t, b.repo, "main", hostile)
+	b.everything(t, func(ws *mirrortest.Workspace) {
+		write(t, ws, map[string]string{"README.md": "changed\n", "dir/new.txt": "new\n", "data.bin": "x\n"})
+		appendFile(t, filepath.Join(ws.Dir, ".git", "config"), config)
+		mirrortest.WriteFiles(t, filepath.Join(ws.Dir, ".git"), hooks)
+		mirrortest.WriteFiles(t, filepath.Join(ws.Dir, ".git"), map[string]string{"info/attributes": attributes})
+	})
+	if dropped := canaries(t, canary); len(dropped) > 0 {
+		t.Errorf("%d canaries: %v", len(dropped), dropped)
+	}
+
+	// The traps are live: a git that trusts the same settings runs them.
+	ws, _ := b.checkout(t, b.session)
+	write(t, ws, map[string]string{"README.md": "changed\n"})
+	cmd := exec.CommandContext(t.Context(), "git", "-c", "core.fsmonitor=", "diff", "HEAD", "--")
+	cmd.Dir = ws.Dir
+	out, err := cmd.CombinedOutput()
+	if len(canaries(t, canary)) == 0 {
+		t.Errorf("no trap works, so the test proves nothing: %v %s", err, out)
+	}
+}
+
+func appendFile(t *testing.T, path, text string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, append(data, text...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func canaries(t *testing.T, dir string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, "dropped-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}

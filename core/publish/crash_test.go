@@ -1,0 +1,152 @@
+package publish_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"agent-sandboxing/core"
+	"agent-sandboxing/core/mirror"
+	"agent-sandboxing/core/publish"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// crash ends a run at its nth call to the world outside, before or after that call has had its
+// effect. As for a killed worker, nothing is recorded about it.
+type crash struct {
+	at    int // counts down; 0 has happened
+	after bool
+	calls []string
+}
+
+// run performs a call, or crashes before or after it.
+func run[T any](c *crash, name string, call func() (T, error)) (T, error) {
+	c.calls = append(c.calls, name)
+	c.at--
+	if c.at < 0 {
+		var none T
+		return none, core.ErrLeaseLost
+	}
+	if c.at > 0 || c.after {
+		result, err := call()
+		if c.at > 0 {
+			return result, err
+		}
+	}
+	var none T
+	return none, core.ErrLeaseLost
+}
+
+type crashStore struct {
+	publish.Store
+	*crash
+}
+
+func (c crashStore) SavePublication(ctx context.Context, lease core.Lease, p core.Publication, events ...core.Payload) error {
+	_, err := run(c.crash, "save "+string(p.Step), func() (any, error) { return nil, c.Store.SavePublication(ctx, lease, p, events...) })
+	return err
+}
+
+func (c crashStore) FinishPublication(ctx context.Context, lease core.Lease, p core.Publication, pr core.PullRequest, events ...core.Payload) error {
+	_, err := run(c.crash, "finish", func() (any, error) { return nil, c.Store.FinishPublication(ctx, lease, p, pr, events...) })
+	return err
+}
+
+type crashMirror struct {
+	publish.Mirror
+	*crash
+}
+
+func (c crashMirror) Import(ctx context.Context, s core.ChatSession, ws core.PlatformWorkspace) (*mirror.Quarantine, error) {
+	q, err := run(c.crash, "import", func() (*mirror.Quarantine, error) { return c.Mirror.Import(ctx, s, ws) })
+	return q, err
+}
+
+func (c crashMirror) RemoteHead(ctx context.Context, repo core.Repository, token core.RepoToken, branch string) (string, error) {
+	return run(c.crash, "head", func() (string, error) { return c.Mirror.RemoteHead(ctx, repo, token, branch) })
+}
+
+func (c crashMirror) Push(ctx context.Context, repo core.Repository, token core.RepoToken, q *mirror.Quarantine, commit, branch, expected string) error {
+	_, err := run(c.crash, "push", func() (any, error) { return nil, c.Mirror.Push(ctx, repo, token, q, commit, branch, expected) })
+	return err
+}
+
+type crashPulls struct {
+	publish.PullRequests
+	*crash
+}
+
+func (c crashPulls) OpenPullRequest(ctx context.Context, token core.RepoToken, repo core.Repository, text core.PullRequestText) (core.PullRequest, error) {
+	return run(c.crash, "open", func() (core.PullRequest, error) { return c.PullRequests.OpenPullRequest(ctx, token, repo, text) })
+}
+
+func (c crashPulls) UpdatePullRequest(ctx context.Context, token core.RepoToken, repo core.Repository, number int, text core.PullRequestText) (core.PullRequest, error) {
+	return run(c.crash, "update", func() (core.PullRequest, error) {
+		return c.PullRequests.UpdatePullRequest(ctx, token, repo, number, text)
+	})
+}
+
+// TestPublish_ResumesAfterACrashAtEveryStep kills a first and a second publish before and after
+// each of their calls, claims the session again, and wants one commit each and one pull request.
+func TestPublish_ResumesAfterACrashAtEveryStep(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var calls []string
+	for _, after := range []bool{false, true} {
+		for at := 1; ; at++ {
+			name := fmt.Sprintf("call %d, after its effect: %v", at, after)
+			s, ws := w.session(t, map[string]string{"hello.txt": "hello\n"})
+			first, crashed := w.crashed(t, s, ws, at, after)
+			calls = first
+			pulls := w.pulls(t, s)
+			if len(pulls) != 1 {
+				t.Fatalf("%s: %d pull requests", name, len(pulls))
+			}
+			events := w.events(t, s)
+			want := []string{"publication_requested", "publication_committed", "publication_pushed", "pull_request_opened"}
+			if diff := cmp.Diff(want, events); diff != "" {
+				t.Errorf("%s: events (-want +got):\n%s", name, diff)
+			}
+
+			write(t, ws, map[string]string{"hello.txt": "hello again\n"})
+			_, crashedToo := w.crashed(t, s, ws, at, after)
+			pulls = w.pulls(t, s)
+			if len(pulls) != 1 || pulls[0].State != "open" || w.git(t, "rev-list", "--count", w.base+".."+s.Branch) != "2" {
+				t.Fatalf("%s, second publish: %+v", name, pulls)
+			}
+			if got := w.events(t, s); len(got) != 8 || got[7] != "pull_request_updated" {
+				t.Errorf("%s, second publish: events %v", name, got)
+			}
+			if !crashed && !crashedToo {
+				break
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{"head", "import", "save committed", "push", "save pushed", "open", "finish"}, calls); diff != "" {
+		t.Errorf("calls of a first publish (-want +got):\n%s", diff)
+	}
+}
+
+// crashed publishes with a crash and then goes on without, and says whether it came to that.
+func (w *world) crashed(t *testing.T, s core.ChatSession, ws core.PlatformWorkspace, at int, after bool) (calls []string, crashed bool) {
+	t.Helper()
+	c := &crash{at: at, after: after}
+	o := w.options
+	o.Store, o.Mirror, o.PullRequests = crashStore{w.store, c}, crashMirror{w.mirror, c}, crashPulls{w.app, c}
+	w.ask(t, s, "Hello", "Body.")
+	_, err := w.serve(t, o, s, ws)
+	if err == nil {
+		return c.calls, false
+	}
+	if row, rowErr := w.store.LastPublished(t.Context(), s.ID); rowErr != nil || row != nil && row.Step == core.PublishFailed {
+		t.Fatalf("a crash was recorded as a failure: %+v, %v", row, rowErr)
+	}
+	if after && c.calls[len(c.calls)-1] == "finish" {
+		return c.calls, true // it was done, only nobody was told
+	}
+	if _, err := w.serve(t, w.options, s, ws); err != nil {
+		t.Fatalf("after a crash at %v: %v", c.calls, err)
+	}
+	return c.calls, true
+}

@@ -1,0 +1,98 @@
+package publish
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"agent-sandboxing/core"
+	"agent-sandboxing/core/mirror"
+)
+
+// open opens the pull request, or brings the same one up to date, and ends the attempt.
+func (a *attempt) open(ctx context.Context, changes []mirror.Change) (core.PublishResult, error) {
+	if a.pull == nil {
+		pr, err := a.create(ctx, changes)
+		if err != nil {
+			return core.PublishResult{}, err
+		}
+		a.pull = &pr
+	}
+	// Opened by an attempt that ended before it could say so, or just now: still the first of this
+	// session. One that a person opened has not our block yet.
+	outcome := core.PublishUpdated
+	if a.known == nil && strings.Contains(a.pull.Body, beginMark) {
+		outcome = core.PublishOpened
+	}
+	pr, err := a.retext(ctx, *a.pull, changes)
+	if err != nil {
+		return core.PublishResult{}, err
+	}
+	return a.finish(ctx, outcome, pr, changes)
+}
+
+// create asks for a new pull request. When the answer is lost it looks before it gives up.
+func (a *attempt) create(ctx context.Context, changes []mirror.Change) (core.PullRequest, error) {
+	pr, err := a.pullRequests.OpenPullRequest(ctx, a.token, a.repo, core.PullRequestText{
+		Title: a.title(), Body: a.body("", changes), Head: a.session.Branch, Base: a.session.BaseBranch,
+	})
+	if core.KindOf(err) != core.Unavailable {
+		return pr, err
+	}
+	found, lookErr := a.pullRequests.FindPullRequests(ctx, a.token, a.repo, a.session.Branch)
+	if lookErr != nil {
+		return pr, err
+	}
+	if open := ours(found, nil); open != nil && open.State == "open" {
+		return *open, nil
+	}
+	return pr, err
+}
+
+// retext replaces our block in the text as GitHub has it. The title is rewritten only while it is
+// still ours. Without a difference nothing is sent.
+func (a *attempt) retext(ctx context.Context, pr core.PullRequest, changes []mirror.Change) (core.PullRequest, error) {
+	text := core.PullRequestText{Body: a.body(pr.Body, changes)}
+	if a.known != nil && a.known.Title == pr.Title && a.title() != pr.Title {
+		text.Title = a.title()
+	}
+	if sameText(text.Body, pr.Body) {
+		text.Body = ""
+	}
+	if text.Title == "" && text.Body == "" {
+		return pr, nil
+	}
+	return a.pullRequests.UpdatePullRequest(ctx, a.token, a.repo, pr.Number, text)
+}
+
+// sameText ignores how a browser's form ends lines.
+func sameText(a, b string) bool {
+	return strings.TrimSpace(strings.ReplaceAll(a, "\r\n", "\n")) == strings.TrimSpace(strings.ReplaceAll(b, "\r\n", "\n"))
+}
+
+// finish records the end with the pull request in one transaction.
+func (a *attempt) finish(ctx context.Context, outcome core.PublishOutcome, pr core.PullRequest, changes []mirror.Change) (core.PublishResult, error) {
+	files := make([]core.ChangedFile, len(changes))
+	for i, c := range changes {
+		files[i] = c.ChangedFile
+	}
+	result := core.PublishResult{Outcome: outcome, Number: pr.Number, URL: pr.URL, Files: len(files), LeftOut: a.p.LeftOut}
+	result.Additions, result.Deletions = core.Totals(files)
+
+	pr.SessionID, pr.HeadSHA = a.session.ID, a.p.CommitSHA
+	if pr.Title != a.title() { // a person's: what we wrote last stays on record
+		pr.Title = ""
+		if a.known != nil {
+			pr.Title = a.known.Title
+		}
+	}
+	a.p.Step, a.p.Outcome, a.p.Number, a.p.FinishedAt = core.PublishDone, outcome, pr.Number, time.Now()
+	var event core.Payload = core.PullRequestChanged{
+		Opened: outcome == core.PublishOpened, PublicationID: a.p.ID, Number: pr.Number, URL: pr.URL,
+		HeadSHA: pr.HeadSHA, Files: result.Files, LeftOut: a.p.LeftOut,
+	}
+	if outcome == core.PublishUnchanged {
+		event = core.PublicationChanged{Type: core.EventPublicationUnchanged, PublicationID: a.p.ID, CommitSHA: a.p.CommitSHA}
+	}
+	return result, a.store.FinishPublication(ctx, a.claim.Lease, a.p, pr, event)
+}

@@ -1,0 +1,169 @@
+package publish
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"agent-sandboxing/core"
+	"agent-sandboxing/core/mirror"
+)
+
+// Our block of a pull request's text lies between these; what people write around it stays.
+const (
+	beginMark = "<!-- agent-session:begin -->"
+	endMark   = "<!-- agent-session:end -->"
+)
+
+// Lengths: of the title in runes, of the others in bytes. GitHub's own limit of a body is 65,536.
+const (
+	maxTitle   = 72
+	maxBody    = 60_000
+	maxSummary = 24_000
+	minBlock   = 2_000 // left to our block however long the people's text is
+	maxListed  = 200   // files
+)
+
+// title is one clean line.
+func (a *attempt) title() string {
+	for _, candidate := range []string{a.p.Title, a.session.Title} {
+		if t := cleanLine(a.redact(candidate), maxTitle); t != "" {
+			return t
+		}
+	}
+	return "Changes of session " + core.Short(a.session.ID)
+}
+
+// commitMessage is the title, the first paragraph of the text, and who asked for it where.
+func (a *attempt) commitMessage() string {
+	name := cleanLine(a.person.Name, maxTitle)
+	if name = strings.NewReplacer("<", "", ">", "").Replace(name); name == "" {
+		name = a.person.Login
+	}
+	parts := []string{a.title()}
+	first, _, _ := strings.Cut(strings.TrimSpace(cleanText(a.redact(a.p.Body))), "\n\n")
+	if first = strings.TrimSpace(forged.ReplaceAllString(cut(first, minBlock), "")); first != "" {
+		parts = append(parts, first)
+	}
+	trailers := fmt.Sprintf("Co-authored-by: %s <%d+%s@%s>", name, a.person.GitHubID, a.person.Login, a.noreplyHost)
+	if link := a.link(); link != "" {
+		trailers += "\nAgent-Session: " + link
+	}
+	return strings.Join(append(parts, trailers), "\n\n")
+}
+
+// link is the session's page, "" when the installation's address is not known.
+func (a *attempt) link() string {
+	if a.publicURL == "" {
+		return ""
+	}
+	return strings.TrimSuffix(a.publicURL, "/") + "/chat-sessions/" + string(a.session.ID)
+}
+
+// body puts our block in the place of the earlier one, or after the people's text.
+func (a *attempt) body(existing string, changes []mirror.Change) string {
+	before, after := existing, ""
+	if i := strings.Index(existing, beginMark); i >= 0 {
+		before, after = existing[:i], existing[i:]
+		if j := strings.Index(after, endMark); j >= 0 {
+			after = after[j+len(endMark):]
+		} else {
+			after = "" // our block was cut in half: the rest was ours
+		}
+	} else if strings.TrimSpace(existing) != "" {
+		before = strings.TrimRight(existing, "\r\n") + "\n\n"
+	}
+	return before + a.block(max(maxBody-len(before)-len(after), minBlock), changes) + after
+}
+
+// block is everything we say, in at most limit bytes: the foot first, then the summary, then as many
+// files as fit.
+func (a *attempt) block(limit int, changes []mirror.Change) string {
+	foot := "Requested by @" + a.person.Login
+	if link := a.link(); link != "" {
+		foot += " in [this session](" + link + ")"
+	}
+	foot += ".\n" + endMark
+	room := limit - len(beginMark) - len(foot) - 8
+	summary := cut(strings.TrimSpace(cleanText(a.redact(a.p.Body))), min(maxSummary, room/2))
+	if summary != "" {
+		summary += "\n\n"
+	}
+	room -= len(summary)
+	files := make([]core.ChangedFile, len(changes))
+	lines := make([]string, len(changes))
+	for i, c := range changes {
+		files[i], lines[i] = c.ChangedFile, changeLine(c)
+	}
+	plus, minus := core.Totals(files)
+	list := section(fmt.Sprintf("**Changed files** (%d, +%d −%d)", len(changes), plus, minus), lines, room)
+	room -= len(list)
+	out := make([]string, len(a.p.LeftOut))
+	for i, l := range a.p.LeftOut {
+		out[i] = code(l)
+	}
+	return beginMark + "\n" + summary + list + section("**Left out of this pull request**", out, room) + foot
+}
+
+// section lists lines under a heading within limit bytes and says how many are missing.
+func section(heading string, lines []string, limit int) string {
+	const more = 40 // room for the last line
+	if len(lines) == 0 || limit < len(heading)+2*more {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(heading + "\n\n")
+	for i, l := range lines {
+		if i == maxListed || b.Len()+len(l)+3+more > limit {
+			fmt.Fprintf(&b, "- and %d more\n", len(lines)-i)
+			break
+		}
+		b.WriteString("- " + l + "\n")
+	}
+	return b.String() + "\n"
+}
+
+func changeLine(c mirror.Change) string {
+	name := code(printable(c.Path))
+	if c.OldPath != "" {
+		name = code(printable(c.OldPath)) + " → " + name
+	}
+	switch {
+	case c.Binary:
+		return name + " binary, " + c.Status
+	case c.Status == "modified":
+		return fmt.Sprintf("%s +%d −%d", name, c.Additions, c.Deletions)
+	}
+	return fmt.Sprintf("%s %s, +%d −%d", name, c.Status, c.Additions, c.Deletions)
+}
+
+// code is an inline code span that holds s whatever is in it: its fence is longer than any run of
+// backticks inside.
+func code(s string) string {
+	longest, run := 0, 0
+	for _, r := range s {
+		if r != '`' {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	fence := strings.Repeat("`", longest+1)
+	if longest > 0 {
+		s = " " + s + " "
+	}
+	return fence + s + fence
+}
+
+// cut shortens to at most limit bytes at a whole rune and shows that it did.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	limit = max(limit-len("…"), 0)
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit] + "…"
+}

@@ -1,0 +1,240 @@
+package publish_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"agent-sandboxing/core"
+	"agent-sandboxing/core/github"
+	"agent-sandboxing/core/github/githubtest"
+	"agent-sandboxing/core/mirror"
+	"agent-sandboxing/core/mirror/mirrortest"
+	"agent-sandboxing/core/publish"
+	"agent-sandboxing/core/store"
+	"agent-sandboxing/core/store/storetest"
+)
+
+const fullName = "octo-org/widgets"
+
+// asked is when people of these tests ask; their commits have that date however late they are made.
+var asked = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
+
+// world is a stand-in GitHub with one repository, a real ledger, a real mirror, and the service.
+type world struct {
+	github  *githubtest.Server
+	app     *github.App
+	repo    core.Repository
+	base    string // head of main
+	store   *store.Store
+	mirror  *mirror.Mirror
+	worker  core.Worker
+	owner   core.User
+	options publish.Options
+	log     *strings.Builder
+}
+
+// access is the person's own right to push, as GitHub would say it.
+type access struct{ err error }
+
+func (a access) MayPush(context.Context, core.UserID, core.Repository) error { return a.err }
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{log: &strings.Builder{}}
+	var err error
+	if w.github, err = githubtest.New(githubtest.Options{Dir: t.TempDir()}); err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(w.github.Handler())
+	t.Cleanup(srv.Close)
+	bases, err := github.NewBases(srv.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := w.github.Config()
+	if w.app, err = github.NewApp(github.AppConfig{Bases: bases, AppID: config.AppID, PrivateKey: config.PrivateKey, Now: w.github.Now}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.github.AddOrganization("octo-org", "Octo Org"); err != nil {
+		t.Fatal(err)
+	}
+	id, err := w.github.AddRepository(githubtest.Repository{Owner: "octo-org", Name: "widgets", Private: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.base, err = w.github.Commit(t.Context(), fullName, githubtest.Commit{Message: "Begin", Files: map[string]githubtest.File{
+		"README.md": githubtest.Text("# Widgets\n"), "main.go": githubtest.Text("package main\n"), ".env": githubtest.Text("A=1\n"),
+		".github/workflows/ci.yml": githubtest.Text("on: push\n"),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	installation, err := w.github.AddInstallation("octo-org")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.repo = core.Repository{ID: core.RepositoryID(id), InstallationID: core.InstallationID(installation), Owner: "octo-org", Name: "widgets", DefaultBranch: "main", Private: true}
+
+	w.store = storetest.New(t)
+	if w.owner, err = w.store.UpsertUser(t.Context(), core.Person{ID: 4242, Login: "octo-dev", Name: "Octo <Dev>"}, core.Member); err != nil {
+		t.Fatal(err)
+	}
+	w.worker = storetest.Worker(t, w.store, "host-1")
+	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	if w.mirror, err = mirror.New(mirror.Options{Dir: t.TempDir(), GitURL: w.app.GitURL, Tokens: w.app, CloneDepth: 50, Log: log}); err != nil {
+		t.Fatal(err)
+	}
+	w.options = publish.Options{
+		Store: w.store, Mirror: w.mirror, Tokens: w.app, PullRequests: w.app, Access: access{},
+		Bot: publish.Identity{Name: "agent[bot]", Email: "99+agent[bot]@users.noreply.github.com"}, PublicURL: "https://agent.example.com", Log: log,
+	}
+	return w
+}
+
+// session is a checked-out session with these files written on top of its base.
+func (w *world) session(t *testing.T, files map[string]string) (core.ChatSession, *mirrortest.Workspace) {
+	t.Helper()
+	s, err := w.store.CreateSession(t.Context(), core.NewSession{
+		Session: core.ChatSession{OwnerID: w.owner.ID, Repository: w.repo, BaseBranch: "main", BaseSHA: w.base, Title: "Say hello", BashPolicy: core.PolicySeed},
+		Text:    "Say hello",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ws := mirrortest.NewWorkspace(t)
+	spec, pack, err := w.mirror.Checkout(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pack.Close()
+	if err := ws.Checkout(t.Context(), spec, pack); err != nil {
+		t.Fatal(err)
+	}
+	write(t, ws, files)
+	return s, ws
+}
+
+func write(t *testing.T, ws *mirrortest.Workspace, files map[string]string) {
+	t.Helper()
+	for name := range files {
+		_ = os.Remove(filepath.Join(ws.Dir, strings.TrimSuffix(name, "*")))
+	}
+	mirrortest.WriteFiles(t, ws.Dir, files)
+}
+
+// ask stores a person's wish to publish.
+func (w *world) ask(t *testing.T, s core.ChatSession, title, body string) {
+	t.Helper()
+	_, err := w.store.RequestPublish(t.Context(), core.Publication{SessionID: s.ID, RequestedBy: w.owner.ID, ClientKey: string(core.NewID[core.PublicationID]()), Title: title, Body: body, CreatedAt: asked})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// serve claims the session's publication and performs it once with the given options.
+func (w *world) serve(t *testing.T, o publish.Options, s core.ChatSession, ws core.PlatformWorkspace) (core.PublishResult, error) {
+	t.Helper()
+	claim, err := w.store.Claim(t.Context(), w.worker, storetest.Lease)
+	if err != nil {
+		t.Fatalf("claim: %v", err)
+	}
+	if claim.Session.ID != s.ID || claim.Publication == nil {
+		t.Fatalf("claimed %s with publication %v", claim.Session.ID, claim.Publication)
+	}
+	defer func() {
+		if err := w.store.Release(t.Context(), claim.Lease); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	return publish.New(o).Publish(t.Context(), claim, *claim.Publication, ws)
+}
+
+// publish asks and serves.
+func (w *world) publish(t *testing.T, s core.ChatSession, ws *mirrortest.Workspace, title, body string) (core.PublishResult, error) {
+	t.Helper()
+	w.ask(t, s, title, body)
+	return w.serve(t, w.options, s, ws)
+}
+
+func (w *world) must(t *testing.T, s core.ChatSession, ws *mirrortest.Workspace, title, body string) core.PublishResult {
+	t.Helper()
+	result, err := w.publish(t, s, ws, title, body)
+	if err != nil {
+		t.Fatalf("publish: %v", err)
+	}
+	return result
+}
+
+// git reads the stand-in's repository.
+func (w *world) git(t *testing.T, args ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	token, err := w.app.Mint(t.Context(), w.repo, core.TokenRead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := strings.Replace(w.app.GitURL(w.repo), "://", "://x-access-token:"+token.Value+"@", 1)
+	mirrortest.Git(t, "", "clone", "--quiet", "--mirror", address, dir)
+	return mirrortest.Git(t, "", append([]string{"--git-dir=" + dir}, args...)...)
+}
+
+// pulls are the pull requests of one session.
+func (w *world) pulls(t *testing.T, s core.ChatSession) []githubtest.PullRequest {
+	t.Helper()
+	all, err := w.github.PullRequests(t.Context(), fullName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []githubtest.PullRequest
+	for _, p := range all {
+		if p.Head == s.Branch {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// events are the types of a session's events about publishing.
+func (w *world) events(t *testing.T, s core.ChatSession) []string {
+	t.Helper()
+	all, err := w.store.EventsSince(t.Context(), s.ID, 0, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var types []string
+	for _, e := range all {
+		if strings.HasPrefix(string(e.Type), "publication_") || strings.HasPrefix(string(e.Type), "pull_request_") {
+			types = append(types, string(e.Type))
+		}
+	}
+	return types
+}
+
+func wantCode(t *testing.T, err error, code string) {
+	t.Helper()
+	if core.CodeOf(err) != code {
+		t.Errorf("err = %v, want code %s", err, code)
+	}
+}
+
+// unrevoked counts tokens that were minted and not given back.
+func (w *world) unrevoked() (n int) {
+	for _, r := range w.github.Requests() {
+		switch {
+		case strings.HasPrefix(r, "POST /api/v3/app/installations/"):
+			n++
+		case strings.HasPrefix(r, "DELETE /api/v3/installation/token"):
+			n--
+		}
+	}
+	return n
+}
+
+func number(n int) string { return fmt.Sprintf("#%d", n) }

@@ -1,0 +1,76 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"agent-sandboxing/core"
+)
+
+// keptCheckpoints is how many of a session's checkpoints stay for restore.
+const keptCheckpoints = 20
+
+// SaveCheckpoint inserts it under the lease, appends checkpoint_saved and drops the oldest above 20.
+func (s *Store) SaveCheckpoint(ctx context.Context, lease core.Lease, c core.Checkpoint) error {
+	deleted, err := document(nonNil(c.Info.Deleted))
+	if err != nil {
+		return err
+	}
+	missing, err := document(nonNil(c.Info.Missing))
+	if err != nil {
+		return err
+	}
+	if c.Archive == nil {
+		c.Archive = []byte{}
+	}
+	return s.InTx(ctx, func(tx *Tx) error {
+		if err := tx.lockLeased(ctx, lease); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `
+			INSERT INTO checkpoints (id, session_id, message_id, base_sha, deleted, files, bytes, missing, archive)
+			VALUES ($1, $2, nullif($3, '')::uuid, $4, $5::text::jsonb, $6, $7, $8::text::jsonb, $9)`,
+			c.ID, lease.SessionID, string(c.MessageID), c.Info.BaseSHA, deleted, c.Info.Files, c.Info.Bytes, missing, c.Archive); err != nil {
+			return fmt.Errorf("insert checkpoint: %w", err)
+		}
+		if _, err := tx.Exec(ctx, `
+			DELETE FROM checkpoints WHERE session_id = $1 AND id NOT IN (
+				SELECT id FROM checkpoints WHERE session_id = $1 ORDER BY created_at DESC LIMIT $2)`, lease.SessionID, keptCheckpoints); err != nil {
+			return fmt.Errorf("drop old checkpoints: %w", err)
+		}
+		return tx.Append(ctx, lease.SessionID, core.ByPlatform, c.MessageID, core.CheckpointSaved{
+			CheckpointID: c.ID, Files: c.Info.Files, Bytes: c.Info.Bytes, Missing: c.Info.Missing,
+		})
+	})
+}
+
+// LatestCheckpoint returns the newest checkpoint with its archive, or nil.
+func (s *Store) LatestCheckpoint(ctx context.Context, id core.SessionID) (*core.Checkpoint, error) {
+	rows, err := s.pool.Query(ctx, `
+		SELECT id, session_id, coalesce(message_id::text, ''), base_sha, deleted, files, bytes, missing, archive, created_at
+		FROM checkpoints WHERE session_id = $1 ORDER BY created_at DESC LIMIT 1`, id)
+	if err != nil {
+		return nil, mapError(err)
+	}
+	c, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (core.Checkpoint, error) {
+		var c core.Checkpoint
+		err := row.Scan(&c.ID, &c.SessionID, &c.MessageID, &c.Info.BaseSHA, &c.Info.Deleted, &c.Info.Files, &c.Info.Bytes, &c.Info.Missing, &c.Archive, &c.CreatedAt)
+		return c, err
+	})
+	if isNone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, mapError(err)
+	}
+	return &c, nil
+}
+
+func nonNil(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}

@@ -1,0 +1,137 @@
+package store
+
+import (
+	"context"
+	"io/fs"
+	"log/slog"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"agent-sandboxing/core"
+	"agent-sandboxing/core/seal"
+	"agent-sandboxing/migrations"
+)
+
+// openEmpty is a store on a database without tables; storetest cannot be used inside the package.
+func openEmpty(t *testing.T) *Store {
+	t.Helper()
+	server := os.Getenv("TEST_DATABASE_URL")
+	if server == "" {
+		t.Fatal("TEST_DATABASE_URL is not set: run `scripts/test-postgres start` and export the line that it prints")
+	}
+	admin, err := pgx.Connect(t.Context(), server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := "t_" + strings.ReplaceAll(string(core.NewID[core.UserID]()), "-", "")
+	if _, err := admin.Exec(t.Context(), "CREATE DATABASE "+name); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := seal.Parse(seal.NewKey("test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), server+" dbname="+name, keys, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // t.Context is over
+		defer cancel()
+		if _, err := admin.Exec(ctx, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+			t.Error(err)
+		}
+		_ = admin.Close(ctx)
+	})
+	return s
+}
+
+func TestMigrate_ProcessesThatStartTogetherTakeTurns(t *testing.T) {
+	t.Parallel()
+	s := openEmpty(t)
+	done := make(chan error)
+	for range 4 {
+		go func() { done <- s.Migrate(t.Context()) }()
+	}
+	waited := make(chan error)
+	go func() { waited <- s.WaitForSchema(t.Context()) }()
+	for range 4 {
+		if err := <-done; err != nil {
+			t.Errorf("Migrate: %v", err)
+		}
+	}
+	if err := <-waited; err != nil {
+		t.Errorf("WaitForSchema meanwhile: %v", err)
+	}
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Errorf("Migrate again: %v", err)
+	}
+}
+
+func TestWaitForSchema_DemandsExactlyTheEmbeddedVersion(t *testing.T) {
+	t.Parallel()
+	s := openEmpty(t)
+	err := s.waitForSchema(t.Context(), time.Millisecond)
+	if core.CodeOf(err) != "schema_outdated" || core.KindOf(err) != core.Unavailable {
+		t.Errorf("on an empty database: %v, want Unavailable schema_outdated", err)
+	}
+	if _, err := s.pool.Exec(t.Context(), `SELECT FROM goose_db_version`); err == nil {
+		t.Error("waiting made a table: web and worker must not change the schema")
+	}
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.WaitForSchema(t.Context()); err != nil {
+		t.Errorf("on the embedded version: %v", err)
+	}
+	if _, err := s.pool.Exec(t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, true)`); err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{"WaitForSchema": s.WaitForSchema(t.Context()), "Migrate": s.Migrate(t.Context())} {
+		if core.CodeOf(err) != "schema_newer" {
+			t.Errorf("%s on a newer database: %v, want schema_newer", name, err)
+		}
+	}
+}
+
+func TestMigrations_AreNumberedWithoutGapsOrClashes(t *testing.T) {
+	t.Parallel()
+	names, err := fs.Glob(migrations.Files, "*.sql")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("migrations = %v, %v", names, err)
+	}
+	form := regexp.MustCompile(`^(\d{4})_[a-z0-9_]+\.sql$`)
+	for i, name := range names {
+		m := form.FindStringSubmatch(name)
+		if want := "000" + string(rune('1'+i)); i < 9 && (m == nil || m[1] != want) {
+			t.Errorf("migration %d is named %s, want %s_….sql", i+1, name, want)
+		}
+	}
+	last, err := embeddedVersion()
+	if err != nil || last != int64(len(names)) {
+		t.Errorf("embedded version %d, %v, want %d", last, err, len(names))
+	}
+}
+
+// Every constraint that errors.go gives a meaning to exists.
+func TestErrors_NameConstraintsOfTheSchema(t *testing.T) {
+	t.Parallel()
+	schema, err := fs.ReadFile(migrations.Files, "0001_init.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{
+		"one_working_message", "one_live_sandbox", "one_unfinished_publication", "messages_size", "messages_terminal",
+		"chat_sessions_client_key", "messages_client_key", "publications_client_key",
+	} {
+		if byConstraint(name) == nil || !strings.Contains(string(schema), name) {
+			t.Errorf("constraint %s is unknown to errors.go or to the schema", name)
+		}
+	}
+}

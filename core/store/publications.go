@@ -1,0 +1,159 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"agent-sandboxing/core"
+)
+
+const publicationColumns = `id, session_id, coalesce(message_id::text, ''), coalesce(requested_by::text, ''), client_key, title, body,
+	step, outcome, tree_sha, commit_sha, remote_before, number, failure_code, failure_text, left_out,
+	created_at, finished_at, waiting_until, waiting_reason`
+
+func scanPublication(row pgx.CollectableRow) (core.Publication, error) {
+	var p core.Publication
+	err := row.Scan(&p.ID, &p.SessionID, &p.MessageID, &p.RequestedBy, &p.ClientKey, &p.Title, &p.Body,
+		&p.Step, &p.Outcome, &p.TreeSHA, &p.CommitSHA, &p.RemoteBefore, &p.Number, &p.FailureCode, &p.FailureText, &p.LeftOut,
+		&p.CreatedAt, zeroTime{&p.FinishedAt}, zeroTime{&p.WaitingUntil}, &p.WaitingReason)
+	return p, err
+}
+
+// onePublication reads the row that tail selects; pgx.ErrNoRows when there is none.
+func onePublication(ctx context.Context, q querier, tail string, args ...any) (core.Publication, error) {
+	rows, err := q.Query(ctx, `SELECT `+publicationColumns+` FROM publications `+tail, args...)
+	if err != nil {
+		return core.Publication{}, err
+	}
+	return pgx.CollectExactlyOneRow(rows, scanPublication)
+}
+
+// noneIsNil turns "no row" into nil.
+func noneIsNil(p core.Publication, err error) (*core.Publication, error) {
+	if isNone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, mapError(err)
+	}
+	return &p, nil
+}
+
+// Publication reads one attempt of the session, NotFound when it belongs to another.
+func (s *Store) Publication(ctx context.Context, session core.SessionID, id core.PublicationID) (core.Publication, error) {
+	p, err := onePublication(ctx, s.pool, `WHERE session_id = $1 AND id = $2`, session, id)
+	return p, mapError(err)
+}
+
+// LastPublished is the newest publication of the session whose push was done, nil when none.
+func (s *Store) LastPublished(ctx context.Context, id core.SessionID) (*core.Publication, error) {
+	return noneIsNil(onePublication(ctx, s.pool, `WHERE session_id = $1 AND pushed_at IS NOT NULL ORDER BY pushed_at DESC LIMIT 1`, id))
+}
+
+// PublicationByCommit is the session's newest publication that made this commit, whatever became of
+// it, nil when none did.
+func (s *Store) PublicationByCommit(ctx context.Context, id core.SessionID, commit string) (*core.Publication, error) {
+	return noneIsNil(onePublication(ctx, s.pool, `
+		WHERE session_id = $1 AND commit_sha = $2 AND commit_sha <> '' ORDER BY created_at DESC LIMIT 1`, id, commit))
+}
+
+// RequestPublish stores a person's wish to publish. The same ClientKey in the same session returns
+// the first one. Conflict publish_pending while another is unfinished.
+func (s *Store) RequestPublish(ctx context.Context, p core.Publication) (core.Publication, error) {
+	var stored core.Publication
+	err := s.InTx(ctx, func(tx *Tx) error {
+		if _, err := tx.lockSession(ctx, p.SessionID); err != nil {
+			return err
+		}
+		var err error
+		stored, err = onePublication(ctx, tx, `WHERE session_id = $1 AND client_key = $2 AND client_key <> ''`, p.SessionID, p.ClientKey)
+		if !isNone(err) {
+			return err
+		}
+		if p.ID == "" {
+			p.ID = core.NewID[core.PublicationID]()
+		}
+		p.Step = core.PublishRequested
+		if err := tx.upsertPublication(ctx, p); err != nil {
+			return err
+		}
+		if err := tx.touch(ctx, p.SessionID); err != nil {
+			return err
+		}
+		tx.work = true
+		if err := tx.Append(ctx, p.SessionID, core.ByPerson, p.MessageID, core.PublicationChanged{
+			Type: core.EventPublicationRequested, PublicationID: p.ID,
+		}); err != nil {
+			return err
+		}
+		stored, err = onePublication(ctx, tx, `WHERE id = $1`, p.ID)
+		return err
+	})
+	return stored, err
+}
+
+// SavePublication inserts or updates the row under the lease and appends the events. Conflict
+// publish_pending while another is unfinished, publish_finished when this one has already ended.
+func (s *Store) SavePublication(ctx context.Context, lease core.Lease, p core.Publication, events ...core.Payload) error {
+	return s.savePublication(ctx, lease, p, nil, events)
+}
+
+// FinishPublication writes the row, the pull request's row and the events in one transaction.
+func (s *Store) FinishPublication(ctx context.Context, lease core.Lease, p core.Publication, pr core.PullRequest, events ...core.Payload) error {
+	return s.savePublication(ctx, lease, p, &pr, events)
+}
+
+func (s *Store) savePublication(ctx context.Context, lease core.Lease, p core.Publication, pr *core.PullRequest, events []core.Payload) error {
+	p.SessionID = lease.SessionID
+	return s.InTx(ctx, func(tx *Tx) error {
+		if err := tx.lockLeased(ctx, lease); err != nil {
+			return err
+		}
+		if err := tx.upsertPublication(ctx, p); err != nil {
+			return err
+		}
+		if pr != nil {
+			if err := tx.upsertPullRequest(ctx, p.SessionID, *pr); err != nil {
+				return err
+			}
+		}
+		if err := tx.touch(ctx, p.SessionID); err != nil {
+			return err
+		}
+		return tx.appendOwn(ctx, p.SessionID, p.MessageID, events...)
+	})
+}
+
+// upsertPublication writes an attempt of a session whose row is locked. Who asked and when stays as
+// first written.
+func (tx *Tx) upsertPublication(ctx context.Context, p core.Publication) error {
+	leftOut, err := document(nonNil(p.LeftOut))
+	if err != nil {
+		return err
+	}
+	tag, err := tx.Exec(ctx, `
+		INSERT INTO publications AS old (id, session_id, message_id, requested_by, client_key, title, body,
+			step, outcome, tree_sha, commit_sha, remote_before, number, failure_code, failure_text, left_out,
+			waiting_until, waiting_reason, created_at, pushed_at, finished_at)
+		VALUES ($1, $2, nullif($3, '')::uuid, nullif($4, '')::uuid, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16::text::jsonb,
+			$17, $18, coalesce($19, clock_timestamp()),
+			CASE WHEN $8 = 'pushed' THEN clock_timestamp() END, CASE WHEN $8 IN ('done', 'failed') THEN clock_timestamp() END)
+		ON CONFLICT (id) DO UPDATE SET title = excluded.title, body = excluded.body, step = excluded.step, outcome = excluded.outcome,
+			tree_sha = excluded.tree_sha, commit_sha = excluded.commit_sha, remote_before = excluded.remote_before,
+			number = excluded.number, failure_code = excluded.failure_code, failure_text = excluded.failure_text,
+			left_out = excluded.left_out, waiting_until = excluded.waiting_until, waiting_reason = excluded.waiting_reason,
+			pushed_at = coalesce(old.pushed_at, excluded.pushed_at), finished_at = excluded.finished_at
+		WHERE old.session_id = excluded.session_id AND old.step NOT IN ('done', 'failed')`,
+		p.ID, p.SessionID, string(p.MessageID), string(p.RequestedBy), p.ClientKey, clean(p.Title), clean(p.Body),
+		string(p.Step), string(p.Outcome), p.TreeSHA, p.CommitSHA, p.RemoteBefore, p.Number, p.FailureCode, clean(p.FailureText), leftOut,
+		orNull(p.WaitingUntil), clean(p.WaitingReason), orNull(p.CreatedAt))
+	if err != nil {
+		return fmt.Errorf("save publication: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return core.Fail(core.Conflict, "publish_finished", "This publish has already ended. Start another one.")
+	}
+	return nil
+}

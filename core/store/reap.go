@@ -1,0 +1,112 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"agent-sandboxing/core"
+)
+
+const (
+	// maxPreparations is how many workers may be lost while they prepare one message.
+	maxPreparations = 3
+
+	codeWorkerLost = "worker_lost"
+	textWorkerLost = "The worker that ran this message stopped answering. Your changes are kept. Send the message again to go on."
+	textLostThrice = "Three workers in a row stopped while they prepared this message. Ask the operator to look at the workers, then send it again."
+	textBoxLost    = "The worker that held this sandbox stopped answering. The next message starts it again with the same files."
+)
+
+// Reap ends every expired lease, each in its own transaction, and returns how many there were.
+func (s *Store) Reap(ctx context.Context) (int, error) {
+	for reaped := 0; ; reaped++ {
+		err := s.InTx(ctx, func(tx *Tx) error { return tx.reapOne(ctx) })
+		if errors.Is(err, core.ErrNoWork) {
+			return reaped, nil
+		}
+		if err != nil {
+			return reaped, err
+		}
+	}
+}
+
+// reapOne frees one session from its dead worker; core.ErrNoWork when no lease has run out.
+func (tx *Tx) reapOne(ctx context.Context) error {
+	var id core.SessionID
+	var prepared core.MessageID
+	err := tx.QueryRow(ctx, `
+		SELECT id, coalesce(lease_message::text, '') FROM chat_sessions
+		WHERE lease_owner IS NOT NULL AND lease_until <= clock_timestamp()
+		ORDER BY lease_until LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED`).Scan(&id, &prepared)
+	if isNone(err) {
+		return core.ErrNoWork
+	}
+	if err != nil {
+		return err
+	}
+	if err := tx.failWorking(ctx, id); err != nil {
+		return err
+	}
+	if err := tx.countLoss(ctx, id, prepared); err != nil {
+		return err
+	}
+	if err := tx.failSandbox(ctx, id); err != nil {
+		return err
+	}
+	tx.work = true
+	_, err = tx.Exec(ctx, `UPDATE chat_sessions SET lease_owner = NULL, lease_until = NULL, lease_message = NULL WHERE id = $1`, id)
+	return err
+}
+
+// failWorking ends the working message; what the agent had said until then stays as its answer.
+func (tx *Tx) failWorking(ctx context.Context, id core.SessionID) error {
+	m, err := oneMessage(ctx, tx, `WHERE m.session_id = $1 AND m.state = 'working'`, id)
+	if isNone(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return tx.finish(ctx, id, core.Finish{
+		MessageID: m.ID, State: core.Failed, Answer: m.PartialText,
+		FailureCode: codeWorkerLost, FailureText: textWorkerLost,
+		Result: core.TurnResult{Model: m.Model},
+	})
+}
+
+// countLoss puts a message that was only prepared back into the queue, twice; the third loss fails it.
+func (tx *Tx) countLoss(ctx context.Context, id core.SessionID, prepared core.MessageID) error {
+	var losses int
+	err := tx.QueryRow(ctx, `
+		UPDATE messages SET preparations = preparations + 1
+		WHERE session_id = $1 AND id = nullif($2, '')::uuid AND state = 'queued' RETURNING preparations`, id, string(prepared)).Scan(&losses)
+	switch {
+	case isNone(err):
+		return nil
+	case err != nil:
+		return err
+	case losses >= maxPreparations:
+		return tx.endQueued(ctx, id, prepared, core.Failed, codeWorkerLost, textLostThrice)
+	}
+	return tx.Append(ctx, id, core.ByPlatform, prepared, core.MessageRequeued{Losses: losses})
+}
+
+// failSandbox gives up the container: nobody attaches to it again, the next claim makes another one
+// on the same volume.
+func (tx *Tx) failSandbox(ctx context.Context, id core.SessionID) error {
+	box, err := oneSandbox(ctx, tx, `WHERE session_id = $1 AND state IN ('creating', 'ready')`, id)
+	if isNone(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	box.State, box.FailureCode, box.FailureText = core.SandboxFailed, codeWorkerLost, textBoxLost
+	if err := tx.upsertSandbox(ctx, box); err != nil {
+		return err
+	}
+	return tx.Append(ctx, id, core.ByPlatform, "", core.SandboxChanged{
+		State: box.State, SandboxID: box.ID, Generation: box.Generation, Image: box.Image, Runtime: box.Runtime,
+		Code: box.FailureCode, Message: box.FailureText,
+	})
+}

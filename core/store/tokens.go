@@ -1,0 +1,99 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"agent-sandboxing/core"
+	"agent-sandboxing/core/seal"
+)
+
+const tokenColumns = `access, refresh, expires_at, refresh_expires_at, version`
+
+func reauthRequired() *core.Error {
+	return core.Fail(core.Unauthenticated, "reauth_required", "Your GitHub sign-in has ended. Sign in again; nothing is lost.")
+}
+
+// SaveUserToken stores the token of a new sign-in, sealed; its Version is raised here, not taken.
+func (s *Store) SaveUserToken(ctx context.Context, id core.UserID, t core.UserToken) error {
+	return s.InTx(ctx, func(tx *Tx) error {
+		_, err := s.writeToken(ctx, tx, id, t)
+		return err
+	})
+}
+
+// UserToken reads the token, Unauthenticated reauth_required when there is none.
+func (s *Store) UserToken(ctx context.Context, id core.UserID) (core.UserToken, error) {
+	t, err := s.readToken(ctx, s.pool, id, "")
+	return t, mapError(err)
+}
+
+// RefreshUserToken runs refresh on the token under its row's lock and stores what it returns. When
+// the stored version is not the given one, somebody has refreshed meanwhile and that token is
+// returned instead. An error of refresh is returned as it is and changes nothing.
+func (s *Store) RefreshUserToken(ctx context.Context, id core.UserID, version int64, refresh func(core.UserToken) (core.UserToken, error)) (core.UserToken, error) {
+	var current core.UserToken
+	err := s.InTx(ctx, func(tx *Tx) error {
+		var err error
+		current, err = s.readToken(ctx, tx, id, " FOR UPDATE")
+		if err != nil || current.Version != version {
+			return err
+		}
+		fresh, err := refresh(current)
+		if err != nil {
+			return err
+		}
+		fresh.Version, err = s.writeToken(ctx, tx, id, fresh)
+		current = fresh
+		return err
+	})
+	if err != nil {
+		return core.UserToken{}, err
+	}
+	return current, nil
+}
+
+// DeleteUserToken forgets the person's access to GitHub. Absent is fine.
+func (s *Store) DeleteUserToken(ctx context.Context, id core.UserID) error {
+	_, err := s.pool.Exec(ctx, `DELETE FROM user_tokens WHERE user_id = $1`, id)
+	return mapError(err)
+}
+
+func (s *Store) readToken(ctx context.Context, q querier, id core.UserID, lock string) (core.UserToken, error) {
+	var t core.UserToken
+	var access, refresh []byte
+	err := q.QueryRow(ctx, `SELECT `+tokenColumns+` FROM user_tokens WHERE user_id = $1`+lock, id).
+		Scan(&access, &refresh, zeroTime{&t.ExpiresAt}, zeroTime{&t.RefreshExpiresAt}, &t.Version)
+	if isNone(err) {
+		return t, reauthRequired()
+	}
+	if err != nil {
+		return t, err
+	}
+	plainAccess, err := s.keys.Open(access, seal.Place("user_tokens", "access", string(id)))
+	if err != nil {
+		return core.UserToken{}, reauthRequired().Because(fmt.Errorf("access token: %w", err))
+	}
+	plainRefresh, err := s.keys.Open(refresh, seal.Place("user_tokens", "refresh", string(id)))
+	if err != nil {
+		return core.UserToken{}, reauthRequired().Because(fmt.Errorf("refresh token: %w", err))
+	}
+	t.Access, t.Refresh = string(plainAccess), string(plainRefresh)
+	return t, nil
+}
+
+func (s *Store) writeToken(ctx context.Context, tx *Tx, id core.UserID, t core.UserToken) (version int64, err error) {
+	err = tx.QueryRow(ctx, `
+		INSERT INTO user_tokens AS old (user_id, access, refresh, expires_at, refresh_expires_at, version) VALUES ($1, $2, $3, $4, $5, 1)
+		ON CONFLICT (user_id) DO UPDATE SET access = excluded.access, refresh = excluded.refresh, expires_at = excluded.expires_at,
+			refresh_expires_at = excluded.refresh_expires_at, version = old.version + 1, updated_at = clock_timestamp()
+		RETURNING version`,
+		id,
+		s.keys.Seal([]byte(t.Access), seal.Place("user_tokens", "access", string(id))),
+		s.keys.Seal([]byte(t.Refresh), seal.Place("user_tokens", "refresh", string(id))),
+		orNull(t.ExpiresAt), orNull(t.RefreshExpiresAt)).Scan(&version)
+	if err != nil {
+		return 0, fmt.Errorf("store the token: %w", err)
+	}
+	return version, nil
+}

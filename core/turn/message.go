@@ -1,0 +1,160 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"agent-sandboxing/core"
+)
+
+// How much of the past the agent is given.
+const (
+	conversationTexts = 10
+	activityLines     = 30
+	guidanceBytes     = 8 << 10
+)
+
+// serveMessage prepares the sandbox while the message is still queued, then runs the turn.
+func (p *Processor) serveMessage(ctx context.Context, claim core.Claim, log *slog.Logger) {
+	msg := *claim.Message
+	ws, err := p.Sandboxes.Acquire(ctx, claim)
+	if err != nil {
+		p.endQueued(ctx, claim, msg, err, log)
+		return
+	}
+	defer p.Sandboxes.Release(context.WithoutCancel(ctx), claim, ws)
+	if ctx.Err() != nil {
+		p.endQueued(ctx, claim, msg, context.Cause(ctx), log)
+		return
+	}
+	started, err := p.Store.StartMessage(ctx, claim.Lease, msg.ID, p.Agent.Model())
+	if err != nil {
+		p.endQueued(ctx, claim, msg, err, log)
+		return
+	}
+	p.turn(ctx, claim, started, ws, log)
+}
+
+// endQueued ends a message that never started. A lost lease and a shutdown leave it queued, to be
+// prepared again.
+func (p *Processor) endQueued(ctx context.Context, claim core.Claim, msg core.Message, cause error, log *slog.Logger) {
+	end, done := final(ctx)
+	defer done()
+	stopped := context.Cause(ctx)
+	state, code, text := core.Failed, core.CodeOf(cause), core.MessageOf(cause)
+	switch {
+	case errors.Is(stopped, core.ErrLeaseLost), errors.Is(cause, core.ErrLeaseLost), errors.Is(stopped, core.ErrShutdown):
+		log.InfoContext(end, "preparation stopped", "cause", stopped)
+		return
+	case errors.Is(stopped, core.ErrCancelledByUser):
+		state, code, text = core.Cancelled, "", ""
+	default:
+		log.WarnContext(end, "preparation failed", "code", code, "error", cause)
+	}
+	if err := p.Store.EndQueued(end, claim.Lease, msg.ID, state, code, text); err != nil && !errors.Is(err, core.ErrLeaseLost) {
+		log.ErrorContext(end, "end queued message", "error", err)
+	}
+}
+
+// turn runs the agent on a working message and writes its end, whatever happens.
+func (p *Processor) turn(ctx context.Context, claim core.Claim, msg core.Message, ws core.PlatformWorkspace, log *slog.Logger) {
+	rec := newRecorder(p, claim, msg)
+	result, runErr := p.runAgent(ctx, claim, msg, ws, rec)
+	partial := rec.close()
+
+	end, done := final(ctx)
+	defer done()
+	if errors.Is(context.Cause(ctx), core.ErrLeaseLost) || errors.Is(runErr, core.ErrLeaseLost) {
+		log.WarnContext(end, "turn lost its lease")
+		return
+	}
+	f := outcome(context.Cause(ctx), runErr, result, partial)
+	f.MessageID = msg.ID
+	f.Changed = p.capture(end, claim, msg, ws, log)
+	if f.State == core.Failed {
+		log.WarnContext(end, "turn failed", "code", f.FailureCode, "error", runErr)
+	}
+	if err := p.Store.FinishMessage(end, claim.Lease, f); err != nil {
+		log.ErrorContext(end, "finish message", "error", err)
+		return
+	}
+	summary := p.Summarize(claim.Session.Summary, msg, f)
+	if err := p.Store.SaveSummary(end, claim.Lease, summary); err != nil && !errors.Is(err, core.ErrLeaseLost) {
+		log.ErrorContext(end, "save summary", "error", err)
+	}
+}
+
+// runAgent composes the turn's context from records and runs the loop.
+func (p *Processor) runAgent(ctx context.Context, claim core.Claim, msg core.Message, ws core.PlatformWorkspace, rec *recorder) (core.TurnResult, error) {
+	s := claim.Session
+	conversation, err := p.Store.Conversation(ctx, s.ID, msg.ID, conversationTexts)
+	if err != nil {
+		return core.TurnResult{}, err
+	}
+	activity, err := p.Store.Activity(ctx, s.ID, activityLines)
+	if err != nil {
+		return core.TurnResult{}, err
+	}
+	changed, err := p.Store.LatestDiff(ctx, s.ID)
+	if err != nil {
+		return core.TurnResult{}, err
+	}
+	pr, err := p.Store.PullRequest(ctx, s.ID)
+	if err != nil {
+		return core.TurnResult{}, err
+	}
+	guidance, err := p.Mirror.ReadBase(ctx, s, "AGENTS.md", guidanceBytes)
+	if err != nil {
+		return core.TurnResult{}, err
+	}
+	req := core.TurnRequest{
+		SessionID: s.ID, MessageID: msg.ID, Profile: "main", Policy: s.BashPolicy,
+		Summary: s.Summary, Conversation: conversation, Activity: activity, Request: msg.Text,
+		Workspace: core.WorkspaceState{
+			Repository: s.Repository.FullName(), Branch: s.Branch, BaseBranch: s.BaseBranch, BaseSHA: s.BaseSHA,
+			Changed: changed, PullRequest: describe(pr), Guidance: string(guidance),
+		},
+	}
+	return p.Agent.Run(ctx, req, ws, agentPublisher{p: p, claim: claim, message: msg, workspace: ws}, rec)
+}
+
+// outcome decides the terminal state from why the context ended, then from the loop's error.
+func outcome(cause, runErr error, result core.TurnResult, partial string) core.Finish {
+	f := core.Finish{State: core.Completed, Answer: result.Answer, Result: result}
+	if runErr == nil && cause == nil {
+		return f
+	}
+	if f.Answer == "" {
+		f.Answer = partial
+	}
+	switch {
+	case runErr == nil: // it had finished before the cancel came
+		return f
+	case errors.Is(cause, core.ErrCancelledByUser):
+		f.State = core.Cancelled
+	case errors.Is(cause, core.ErrShutdown):
+		f.State, f.FailureCode = core.Failed, "worker_stopped"
+		f.FailureText = "The worker was stopped during this turn. The changes so far are kept; send a new message to continue."
+	default:
+		f.State, f.FailureCode, f.FailureText = core.Failed, core.CodeOf(runErr), core.MessageOf(runErr)
+	}
+	return f
+}
+
+// agentPublisher is the agent's whole power over GitHub, bound to its own session.
+type agentPublisher struct {
+	p         *Processor
+	claim     core.Claim
+	message   core.Message
+	workspace core.PlatformWorkspace
+}
+
+// PublishPullRequest publishes the work tree as it is now.
+func (a agentPublisher) PublishPullRequest(ctx context.Context, title, body string) (core.PublishResult, error) {
+	id := core.NewID[core.PublicationID]()
+	return a.p.Publisher.Publish(ctx, a.claim, core.Publication{
+		ID: id, SessionID: a.claim.Session.ID, MessageID: a.message.ID, RequestedBy: a.claim.Session.OwnerID,
+		ClientKey: string(id), Title: title, Body: body, Step: core.PublishRequested,
+	}, a.workspace)
+}

@@ -1,0 +1,38 @@
+package handlers
+
+import (
+	"strings"
+
+	"agent-sandboxing/core"
+	"agent-sandboxing/views/components"
+	"agent-sandboxing/views/link"
+)
+
+// failure is the card of a bad end: the public sentence, the code, what is safe, the next step.
+// Message is the person's message that failed, "" when it was none.
+func (v sessionView) failure(code, sentence string, message core.MessageID) components.FailureProps {
+	p := components.FailureProps{
+		Message: sentence, Code: code,
+		Safe: "The session and what was changed so far are kept. Send a new message to continue.",
+	}
+	repo := v.Session.Repository
+	switch {
+	case code == "base_moved":
+		p.Safe = "Nothing ran."
+		p.Action = "Start a new session from the current commit"
+		p.ActionURL = link.NewFor(int64(repo.InstallationID), int64(repo.ID), v.Session.BaseBranch)
+	case code == "agent_limit_reached":
+		p.Safe = "The sandbox and the changes are still there. Send “continue” to go on from here."
+	case strings.HasPrefix(code, "model_"):
+		p.Safe = "The sandbox and the changes are still there. Send the message again when the model answers."
+	}
+	if p.ActionURL == "" && message != "" && v.Rights.Owner {
+		p.Action, p.ActionURL = "Edit and send again", link.Session(v.id())+"?resend="+string(message)+"#composer"
+	}
+	return p
+}
+
+// shortImage is an image id for people.
+func shortImage(image string) string {
+	return shortSHA(strings.TrimPrefix(image, "sha256:"))
+}

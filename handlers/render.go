@@ -1,0 +1,92 @@
+package handlers
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"agent-sandboxing/core"
+	"agent-sandboxing/views/layout"
+	"agent-sandboxing/views/link"
+)
+
+// Page renders a component as a whole answer. It is rendered first, so that a failure can still
+// become an error page.
+func Page(c echo.Context, status int, view templ.Component) error {
+	var b bytes.Buffer
+	if err := view.Render(c.Request().Context(), &b); err != nil {
+		return err
+	}
+	return c.HTMLBlob(status, b.Bytes())
+}
+
+// IsPartial says that htmx asks and swaps the answer into the page.
+func IsPartial(r *http.Request) bool { return r.Header.Get("HX-Request") == "true" }
+
+// WantsJSON says that the request asks for JSON and not for a page.
+func WantsJSON(r *http.Request) bool {
+	accept := r.Header.Get("Accept")
+	return strings.Contains(accept, "application/json") && !strings.Contains(accept, "text/html")
+}
+
+// WantsStream says that the request asks for an event stream.
+func WantsStream(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+}
+
+// seeOther sends a browser to another page of ours after a form. htmx follows a redirect by itself
+// and would swap the page into a part of this one, so it gets a header instead.
+func seeOther(c echo.Context, path string) error {
+	if IsPartial(c.Request()) {
+		c.Response().Header().Set("HX-Redirect", path)
+		return c.NoContent(http.StatusNoContent)
+	}
+	return c.Redirect(http.StatusSeeOther, path)
+}
+
+// Frame is the layout's part of the props.
+func (h *Handlers) Frame(c echo.Context, title, active string) layout.Props {
+	p := layout.Props{
+		Title: title, Active: active, Installation: h.Site.Name,
+		Theme: theme(c.Request()), Path: c.Request().URL.RequestURI(), Now: time.Now(),
+		Flash: flashes[c.QueryParam("did")],
+	}
+	if platform, err := h.Chat.Platform(c.Request().Context()); err == nil {
+		p.DemoLabel = platform.ModelLabel
+	}
+	if u := user(c); u.ID != "" {
+		p.User = &layout.User{
+			Login: u.Login, Name: u.Name, Admin: u.Role == core.Admin,
+			AvatarURL: link.Avatar(int64(u.GitHubID)),
+		}
+	}
+	return p
+}
+
+// flashes are the sentences behind ?did=, so that no foreign text comes in by an address.
+var flashes = map[string]string{
+	"signed_out": "You are signed out.",
+	"archived":   "The session is archived.",
+	"restored":   "The session is back in the list.",
+	"stopping":   "The sandbox is being stopped. It starts again with the next message.",
+	"renamed":    "The title is changed.",
+	"removed":    "The message is removed from the queue.",
+	"edited":     "The message is changed.",
+	"cancelling": "The turn is being cancelled.",
+	"publishing": "The pull request is being published.",
+}
+
+const themeCookie = "theme"
+
+// theme is the person's choice, "" follows the system.
+func theme(r *http.Request) string {
+	c, err := r.Cookie(themeCookie)
+	if err != nil || (c.Value != "light" && c.Value != "dark") {
+		return ""
+	}
+	return c.Value
+}

@@ -1,0 +1,79 @@
+package docker_test
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"agent-sandboxing/core"
+	"agent-sandboxing/sandbox"
+	"agent-sandboxing/sandbox/docker"
+	"agent-sandboxing/sandbox/docker/dockertest"
+	"agent-sandboxing/sandbox/toolbox"
+)
+
+// box is one running sandbox, without a service around it.
+type box struct {
+	*toolbox.Client
+	ref string
+}
+
+func spec() sandbox.Spec {
+	return sandbox.Spec{
+		Session:    core.NewID[core.SessionID](),
+		Sandbox:    core.NewID[core.SandboxID](),
+		Generation: 1,
+		Limits:     sandbox.Limits{MemoryBytes: 256 << 20, CPUs: 1, PIDs: 128},
+	}
+}
+
+func start(t testing.TB, r *docker.Runtime, spec sandbox.Spec) box {
+	t.Helper()
+	ref, err := r.Create(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := r.Attach(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Start(t.Context(), ref); err != nil {
+		t.Fatal(err)
+	}
+	return dial(t, ref, stream)
+}
+
+// attach speaks to a container that runs already.
+func attach(t testing.TB, r *docker.Runtime, ref string) box {
+	t.Helper()
+	stream, err := r.Attach(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dial(t, ref, stream)
+}
+
+func dial(t testing.TB, ref string, stream io.ReadWriteCloser) box {
+	t.Helper()
+	client, err := toolbox.Dial(t.Context(), stream, toolbox.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return box{Client: client, ref: ref}
+}
+
+// sh runs a shell text and returns its exit status and output.
+func (b box) sh(t testing.TB, text string) (int, string) {
+	t.Helper()
+	result, err := b.Run(t.Context(), core.Command{Shell: text})
+	if err != nil {
+		t.Fatalf("run %q: %v", text, err)
+	}
+	return result.Exit, strings.TrimSpace(string(result.Head) + string(result.Tail))
+}
+
+func inspect(t testing.TB, ref, format string) string {
+	t.Helper()
+	return dockertest.Docker(t, "inspect", "--format", format, ref)
+}

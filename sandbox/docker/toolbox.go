@@ -1,0 +1,167 @@
+package docker
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/mount"
+	"github.com/docker/docker/api/types/volume"
+
+	"agent-sandboxing/sandbox/toolbox"
+)
+
+// inject makes sure that the volume with this build's toolbox is on the host and whole, and returns its
+// name. It is filled through a container that is never started: a bind path would have to exist on the
+// daemon's host, and a read-only root refuses copies.
+func (r *Runtime) inject(ctx context.Context, architecture, imageID string) (string, error) {
+	program, sum, err := toolbox.Binary(architecture)
+	if err != nil {
+		return "", err
+	}
+	name := r.volumes + sum
+	if r.knows(r.filled, name) && r.present(ctx, name) {
+		return name, nil
+	}
+	r.checking.Lock()
+	defer r.checking.Unlock()
+	if r.knows(r.filled, name) && r.present(ctx, name) {
+		return name, nil
+	}
+	if err := r.work(ctx, "make the toolbox volume", func(ctx context.Context) error {
+		_, err := r.api.VolumeCreate(ctx, volume.CreateOptions{Name: name, Labels: map[string]string{labelProduct: "true"}})
+		return err
+	}); err != nil {
+		return "", err
+	}
+	ref, err := r.carrier(ctx, name, imageID)
+	if err != nil {
+		return "", err
+	}
+	defer r.discard(ctx, ref)
+	whole, err := r.holds(ctx, ref, sum)
+	if err != nil {
+		return "", err
+	}
+	if !whole {
+		if err := r.unpack(ctx, ref, toolboxDir, file{name: "toolboxd", mode: 0o555, data: program}); err != nil {
+			return "", err
+		}
+	}
+	r.learn(r.filled, name)
+	return name, nil
+}
+
+// present is false when somebody has pruned the volume since it was filled: Docker would then start
+// the container on an empty one.
+func (r *Runtime) present(ctx context.Context, name string) bool {
+	err := r.ask(ctx, "look for the toolbox volume", func(ctx context.Context) error {
+		_, err := r.api.VolumeInspect(ctx, name)
+		return err
+	})
+	return err == nil
+}
+
+// carrier makes the never-started container. Its fixed name is the lock among workers that fill the
+// same volume at once; one that a dead worker left behind is taken over after a minute.
+func (r *Runtime) carrier(ctx context.Context, volumeName, imageID string) (ref string, err error) {
+	config := container.Config{
+		Image: imageID, Entrypoint: []string{toolboxPath}, NetworkDisabled: true,
+		Labels: map[string]string{labelProduct: "true", labelInstance: r.config.Instance},
+	}
+	host := container.HostConfig{NetworkMode: "none", Mounts: []mount.Mount{
+		{Type: mount.TypeVolume, Source: volumeName, Target: toolboxDir, VolumeOptions: &mount.VolumeOptions{NoCopy: true}},
+	}}
+	carrierName := "fill-" + volumeName
+	err = r.work(ctx, "make the container that fills the toolbox volume", func(ctx context.Context) error {
+		for {
+			made, err := r.api.ContainerCreate(ctx, &config, &host, nil, nil, carrierName)
+			if err == nil {
+				ref = made.ID
+				return nil
+			}
+			if !cerrdefs.IsConflict(err) {
+				return err
+			}
+			if other, err := r.api.ContainerInspect(ctx, carrierName); err == nil && older(other.Created, time.Minute) {
+				_ = r.api.ContainerRemove(ctx, other.ID, container.RemoveOptions{Force: true})
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	})
+	return ref, err
+}
+
+// holds says whether the volume already has exactly this binary.
+func (r *Runtime) holds(ctx context.Context, ref, want string) (bool, error) {
+	got := ""
+	err := r.work(ctx, "read the toolbox volume", func(ctx context.Context) error {
+		stream, _, err := r.api.CopyFromContainer(ctx, ref, toolboxPath)
+		if cerrdefs.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		defer func() { _ = stream.Close() }()
+		archive := tar.NewReader(stream)
+		if _, err := archive.Next(); err != nil {
+			return err
+		}
+		digest := sha256.New()
+		if _, err := io.Copy(digest, archive); err != nil {
+			return err
+		}
+		got = hex.EncodeToString(digest.Sum(nil))
+		return nil
+	})
+	return got == want, err
+}
+
+// file is one entry to put into a container; one whose name ends in / is a folder.
+type file struct {
+	name string
+	mode int64
+	uid  int
+	data []byte
+}
+
+// unpack copies files into a folder of a container, started or not.
+func (r *Runtime) unpack(ctx context.Context, ref, dir string, files ...file) error {
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	var err error
+	for _, f := range files {
+		header := tar.Header{Name: f.name, Mode: f.mode, Uid: f.uid, Gid: f.uid, Size: int64(len(f.data)), Typeflag: tar.TypeReg}
+		if f.data == nil {
+			header.Typeflag = tar.TypeDir
+		}
+		err = errors.Join(err, w.WriteHeader(&header))
+		if f.data != nil {
+			_, writeErr := w.Write(f.data)
+			err = errors.Join(err, writeErr)
+		}
+	}
+	if err := errors.Join(err, w.Close()); err != nil {
+		return err
+	}
+	return r.work(ctx, "copy files into the container", func(ctx context.Context) error {
+		return r.api.CopyToContainer(ctx, ref, dir, &archive, container.CopyToContainerOptions{})
+	})
+}
+
+func older(created string, than time.Duration) bool {
+	at, err := time.Parse(time.RFC3339Nano, created)
+	return err == nil && time.Since(at) > than
+}

@@ -1,0 +1,187 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"agent-sandboxing/core"
+	"agent-sandboxing/sandbox/toolbox"
+)
+
+// killWithin bounds what is spent on ending a container that may not answer, and settleWithin the
+// last writes about a sandbox after its turn was cancelled.
+const (
+	killWithin   = 2 * time.Second
+	settleWithin = 10 * time.Second
+)
+
+// Options are what a Service is made of.
+type Options struct {
+	Runtime Runtime
+	Store   Store
+	Source  Source
+	Log     *slog.Logger
+	Limits  Limits
+	// Idle is how long a sandbox may run unused; 0 means 30 minutes.
+	Idle time.Duration
+	// MaxRunning bounds the running sandboxes of this host; 0 means no bound.
+	MaxRunning int
+	// RoomWait is how long a session waits for room below that bound; 0 means 10 minutes.
+	RoomWait time.Duration
+}
+
+// Service keeps one sandbox per session: it makes it, finds it again, rebuilds it when it is lost and
+// stops it when nobody needs it. Several may work on one host and one database.
+type Service struct {
+	runtime    Runtime
+	store      Store
+	source     Source
+	log        *slog.Logger
+	limits     Limits
+	idle       time.Duration
+	maxRunning int
+	roomWait   time.Duration
+	sessions   gate
+
+	mu       sync.Mutex
+	where    *place
+	starting int // sandboxes that were given room and do not run yet
+}
+
+// place is the host as it is written into each row.
+type place struct{ host, runtime string }
+
+// New makes a Service. Run does its housekeeping.
+func New(o Options) *Service {
+	return &Service{
+		runtime:    o.Runtime,
+		store:      o.Store,
+		source:     o.Source,
+		log:        o.Log,
+		limits:     o.Limits,
+		idle:       cmp.Or(o.Idle, 30*time.Minute),
+		maxRunning: o.MaxRunning,
+		roomWait:   cmp.Or(o.RoomWait, 10*time.Minute),
+		sessions:   gate{held: map[core.SessionID]chan struct{}{}},
+	}
+}
+
+// Acquire makes the session's sandbox ready and attaches to it. Its errors are core.Errors whose code
+// ends the message, or the cause of ctx when that ended first. The row is consistent afterwards in
+// every case: ready with the workspace returned, or failed with the code.
+func (s *Service) Acquire(ctx context.Context, claim core.Claim) (core.PlatformWorkspace, error) {
+	unlock, err := s.sessions.lock(ctx, claim.Session.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	p := provision{Service: s, claim: claim, began: time.Now()}
+	ws, err := p.run(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		p.fail(ctx, err)
+		return nil, err
+	}
+	return ws, nil
+}
+
+// Release ends every process in the workspace and detaches. A sandbox that does not obey is given up:
+// the next Acquire makes a new container on the same volume.
+func (s *Service) Release(ctx context.Context, claim core.Claim, ws core.PlatformWorkspace) {
+	client, ok := ws.(*toolbox.Client)
+	if !ok || client == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
+	defer cancel()
+	log := s.log.With("session_id", claim.Session.ID)
+	_, lost := client.KillAll(ctx)
+	if err := client.Close(); err != nil {
+		log.WarnContext(ctx, "detach from sandbox", "error", err)
+	}
+	box, err := s.store.LiveSandbox(ctx, claim.Session.ID)
+	if err != nil || box == nil || box.State != core.SandboxReady {
+		if err != nil {
+			log.ErrorContext(ctx, "read sandbox at release", "error", err)
+		}
+		return
+	}
+	box.LastUsedAt = time.Now()
+	if lost == nil {
+		err = s.store.SaveSandbox(ctx, claim.Lease, *box)
+	} else {
+		log.WarnContext(ctx, "sandbox lost", "error", lost, "sandbox_id", box.ID, "generation", box.Generation)
+		s.halt(ctx, box.RuntimeRef)
+		box.State, box.FailureCode, box.FailureText = core.SandboxFailed, core.CodeOf(lost), core.MessageOf(lost)
+		err = s.store.SaveSandbox(ctx, claim.Lease, *box, changed(*box))
+	}
+	if err != nil {
+		log.WarnContext(ctx, "save sandbox at release", "error", err)
+	}
+}
+
+// Status is what this worker shows of its sandbox host.
+func (s *Service) Status(ctx context.Context) core.WorkerStatus {
+	offers, err := s.runtime.Capabilities(ctx)
+	if err != nil {
+		return core.WorkerStatus{Docker: core.MessageOf(err)}
+	}
+	status := core.WorkerStatus{Docker: "ok", Runtime: offers.Runtime, Image: offers.ImageRef}
+	if !offers.ImageReady {
+		status.Docker = "The sandbox image is not on the Docker host."
+	}
+	if status.RunningBoxes, err = s.running(ctx); err != nil {
+		status.Docker = core.MessageOf(err)
+	}
+	return status
+}
+
+// here asks the runtime once where it is and what it runs with.
+func (s *Service) here(ctx context.Context) (place, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.where != nil {
+		return *s.where, nil
+	}
+	host, err := s.runtime.Host(ctx)
+	if err != nil {
+		return place{}, err
+	}
+	offers, err := s.runtime.Capabilities(ctx)
+	if err != nil {
+		return place{}, err
+	}
+	s.where = &place{host: host, runtime: offers.Runtime}
+	return *s.where, nil
+}
+
+// halt kills a container that is of no use any more, within 2 s or not at all: whatever comes next
+// uses another one.
+func (s *Service) halt(ctx context.Context, ref string) {
+	if ref == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killWithin)
+	defer cancel()
+	if err := s.runtime.Stop(ctx, ref); err != nil && core.CodeOf(err) != "sandbox_lost" {
+		s.log.WarnContext(ctx, "stop useless container", "error", err)
+	}
+}
+
+// changed is the event of a row's new state.
+func changed(box core.Sandbox) core.SandboxChanged {
+	return core.SandboxChanged{
+		State:      box.State,
+		SandboxID:  box.ID,
+		Generation: box.Generation,
+		Image:      box.Image,
+		Runtime:    box.Runtime,
+		Code:       box.FailureCode,
+		Message:    box.FailureText,
+	}
+}

@@ -1,0 +1,126 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"agent-sandboxing/core"
+	"agent-sandboxing/handlers"
+	"agent-sandboxing/views/pages"
+)
+
+// failures turns errors into answers and, once, into a log line.
+type failures struct {
+	handlers *handlers.Handlers
+	log      *slog.Logger
+}
+
+// answer is where an error stops: a page, JSON, or a fragment for htmx.
+func (f *failures) answer(err error, c echo.Context) {
+	if c.Response().Committed {
+		return
+	}
+	e := asError(err)
+	status := handlers.StatusOf(e)
+	f.record(c, e, status)
+	if at := e.RetryAt; !at.IsZero() {
+		c.Response().Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(time.Until(at).Seconds())))))
+	}
+	if err := f.write(c, e, status); err != nil {
+		f.log.LogAttrs(c.Request().Context(), slog.LevelError, "error_page_failed",
+			slog.String("request_id", idOf(c)), slog.String("error", err.Error()))
+	}
+}
+
+func (f *failures) write(c echo.Context, e *core.Error, status int) error {
+	r := c.Request()
+	props := pages.ErrorProps{Status: status, Message: e.Message, Code: e.Code, RequestID: idOf(c)}
+	switch {
+	case handlers.WantsJSON(r) || handlers.WantsStream(r) && !handlers.IsPartial(r):
+		if status == http.StatusUnauthorized {
+			c.Response().Header().Set("HX-Redirect", handlers.SignInAgain(e, r))
+		}
+		return c.JSON(status, map[string]any{"error": map[string]string{
+			"code": e.Code, "message": e.Message, "request_id": idOf(c),
+		}})
+	case handlers.IsPartial(r):
+		if status == http.StatusUnauthorized {
+			c.Response().Header().Set("HX-Redirect", handlers.SignInAgain(e, r))
+		}
+		return handlers.Page(c, status, pages.ErrorFragment(props))
+	case status == http.StatusUnauthorized:
+		return c.Redirect(http.StatusSeeOther, handlers.SignInAgain(e, r))
+	}
+	props.Layout = f.handlers.Frame(c, http.StatusText(status), "")
+	return handlers.Page(c, status, pages.Error(props))
+}
+
+// record logs what is our fault with its cause, and the rest only by its code.
+func (f *failures) record(c echo.Context, e *core.Error, status int) {
+	level := slog.LevelInfo
+	if status >= http.StatusInternalServerError {
+		level = slog.LevelError
+	}
+	if errors.Is(e, context.Canceled) {
+		level = slog.LevelDebug // the client went away
+	}
+	attrs := []slog.Attr{
+		slog.String("request_id", idOf(c)), slog.String("code", e.Code), slog.Int("status", status),
+		slog.String("route", c.Path()),
+	}
+	if e.Err != nil {
+		attrs = append(attrs, slog.String("error", e.Err.Error()))
+	}
+	f.log.LogAttrs(c.Request().Context(), level, "request_failed", attrs...)
+}
+
+// asError finds the failure in err's chain, or says that one happened without saying what.
+func asError(err error) *core.Error {
+	if e, ok := errors.AsType[*core.Error](err); ok {
+		return e.Because(err)
+	}
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return core.Fail(core.TooLarge, "request_too_large", "The request is larger than 1 MiB.").Because(err)
+	}
+	if he, ok := errors.AsType[*echo.HTTPError](err); ok {
+		switch he.Code {
+		case http.StatusNotFound:
+			return core.NotFoundError()
+		case http.StatusMethodNotAllowed:
+			return core.Fail(core.BadRequest, "method_not_allowed", "That address does not take this kind of request.")
+		case http.StatusRequestEntityTooLarge:
+			return core.Fail(core.TooLarge, "request_too_large", "The request is larger than 1 MiB.")
+		case http.StatusBadRequest, http.StatusUnsupportedMediaType:
+			return core.Fail(core.BadRequest, "body_unreadable", "The request could not be read.").Because(err)
+		}
+	}
+	return core.Fail(core.Internal, "internal", core.MessageOf(err)).Because(err)
+}
+
+// recover turns a panic into a failure; the stack goes to the log alone.
+func (f *failures) recover(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) (err error) {
+		defer func() {
+			r := recover()
+			switch r {
+			case nil:
+			case http.ErrAbortHandler:
+				panic(r)
+			default:
+				f.log.LogAttrs(c.Request().Context(), slog.LevelError, "panic",
+					slog.String("request_id", idOf(c)), slog.String("stack", string(debug.Stack())))
+				err = fmt.Errorf("panic: %v", r)
+			}
+		}()
+		return next(c)
+	}
+}

@@ -1,0 +1,92 @@
+package web
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"agent-sandboxing/handlers"
+	"agent-sandboxing/static"
+)
+
+// access is what a route demands of who asks.
+type access int
+
+const (
+	signedIn access = iota // a live login; the default
+	anybody                // the cookie is read, a login is not demanded
+	plain                  // no cookie at all
+)
+
+// route is one line of the table. weight is what a request costs of a person's allowance.
+type route struct {
+	method, path string
+	access       access
+	weight       int
+	handle       echo.HandlerFunc
+}
+
+const (
+	session    = "/chat-sessions/:id"
+	streamPath = session + "/stream"
+)
+
+// routes is every address that we answer.
+func routes(h *handlers.Handlers, ready func(context.Context) error) []route {
+	const get, post = http.MethodGet, http.MethodPost
+	return []route{
+		{get, "/healthz", plain, 0, healthy},
+		{get, "/readyz", plain, 0, readiness(ready)},
+		{get, "/static/*", plain, 0, echo.WrapHandler(static.Handler())},
+
+		{get, "/login", anybody, 0, h.SignInPage},
+		{get, "/auth/github", anybody, 0, h.StartSignIn},
+		{get, "/auth/github/callback", anybody, 0, h.FinishSignIn},
+		{post, "/logout", anybody, 0, h.SignOut},
+		{get, "/me", signedIn, 0, h.Me},
+		{get, "/avatars/:github_id", signedIn, 0, h.Avatar},
+		{get, "/settings", signedIn, 0, h.Settings},
+		{post, "/settings/theme", anybody, 0, h.Theme},
+
+		{get, "/installations", signedIn, 1, h.Installations},
+		{get, "/new", signedIn, 1, h.New},
+		{get, "/", signedIn, 0, h.List},
+		{post, "/chat-sessions", signedIn, 5, h.Create},
+
+		{get, session, signedIn, 1, h.Show},
+		{get, session + "/pulse", signedIn, 1, h.Pulse},
+		{get, session + "/events", signedIn, 1, h.Events},
+		{get, streamPath, signedIn, 1, h.Stream},
+		{post, session + "/title", signedIn, 2, h.Rename},
+		{post, session + "/archive", signedIn, 2, h.Archive},
+		{post, session + "/stop", signedIn, 2, h.Stop},
+
+		{post, session + "/messages", signedIn, 3, h.Post},
+		{post, session + "/messages/:message", signedIn, 2, h.Edit},
+		{post, session + "/messages/:message/remove", signedIn, 2, h.Remove},
+		{post, session + "/cancel", signedIn, 1, h.Cancel},
+
+		{get, session + "/diffs/latest", signedIn, 1, h.LatestDiff},
+		{get, session + "/diffs/:diff", signedIn, 1, h.Diff},
+		{get, session + "/artifacts/:artifact", signedIn, 1, h.Artifact},
+		{get, session + "/artifacts/:artifact/raw", signedIn, 1, h.ArtifactRaw},
+		{get, session + "/publish", signedIn, 1, h.PublishPage},
+		{post, session + "/publish", signedIn, 5, h.Publish},
+	}
+}
+
+func healthy(c echo.Context) error { return c.String(http.StatusOK, "ok\n") }
+
+// readiness says whether requests can be served; the cause stays in the log.
+func readiness(ready func(context.Context) error) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if ready == nil {
+			return c.String(http.StatusOK, "ready\n")
+		}
+		if err := ready(c.Request().Context()); err != nil {
+			return c.String(http.StatusServiceUnavailable, "not ready\n")
+		}
+		return c.String(http.StatusOK, "ready\n")
+	}
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"agent-sandboxing/agent"
+	"agent-sandboxing/agent/openai"
+	"agent-sandboxing/agent/tools"
+	"agent-sandboxing/core"
+	"agent-sandboxing/core/github"
+	"agent-sandboxing/core/mirror"
+	"agent-sandboxing/core/publish"
+	"agent-sandboxing/core/turn"
+	"agent-sandboxing/sandbox"
+	"agent-sandboxing/sandbox/docker"
+)
+
+const (
+	// reportEvery is below the 30 s after which a worker counts as gone.
+	reportEvery = 5 * time.Second
+	// probeWait bounds the questions to GitHub at start-up.
+	probeWait = 10 * time.Second
+	// removeWait bounds the removal of containers when serve ends.
+	removeWait = time.Minute
+)
+
+// worker is the execution half of the product.
+type worker struct {
+	*process
+	self      atomic.Pointer[core.Worker] // replaced by each report
+	runtime   *docker.Runtime
+	sandboxes *sandbox.Service
+	processor *turn.Processor
+}
+
+func newWorker(ctx context.Context, p *process) (*worker, error) {
+	app, err := openApp(p)
+	if err != nil {
+		return nil, err
+	}
+	instance, err := p.store.Instance(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := &worker{process: p}
+	if w.runtime, err = docker.New(docker.Config{
+		Host: p.cfg.DockerHost, Image: p.cfg.Sandbox.Image, Runtime: p.cfg.Sandbox.Runtime, Instance: instance,
+	}); err != nil {
+		return nil, err
+	}
+	m, err := mirror.New(mirror.Options{
+		Dir: filepath.Join(p.cfg.DataDir, "mirror"), GitURL: p.bases.GitURL, Tokens: app,
+		CloneDepth: p.cfg.CloneDepth, FixturesDir: p.cfg.FixturesDir, Log: p.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	w.sandboxes = sandbox.New(sandbox.Options{
+		Runtime: w.runtime, Store: p.store, Source: m, Log: p.log, MaxRunning: p.cfg.Sandbox.MaxRunning,
+		Limits: sandbox.Limits{MemoryBytes: p.cfg.Sandbox.Memory << 20, CPUs: p.cfg.Sandbox.CPUs, PIDs: p.cfg.Sandbox.PIDs},
+	})
+	info := w.probe(ctx, app)
+	w.self.Store(&core.Worker{
+		ID: core.NewID[core.WorkerID](), Version: version, Capacity: p.cfg.Sandbox.MaxRunning,
+		Status: core.WorkerStatus{
+			Model: p.cfg.Model.AgentModel, ModelLabel: p.cfg.Model.ModelLabel, Runtime: p.cfg.Sandbox.Runtime, AppSlug: info.Slug,
+		},
+	})
+	w.observe(ctx)
+	loop, err := openAgent(p)
+	if err != nil {
+		return nil, err
+	}
+	w.processor = turn.NewProcessor(turn.Options{
+		Store: p.store, Sandboxes: w.sandboxes, Agent: loop, Mirror: m, Signals: p.hub, Redactor: p.redact,
+		Publisher: w.publisher(app, info, m), Worker: func() core.Worker { return *w.self.Load() }, Log: p.log,
+		Summarize: func(previous string, request core.Message, f core.Finish) string {
+			clean, _ := p.redact.Text(agent.SummaryLine(previous, request.Text, f))
+			return clean
+		},
+	})
+	return w, nil
+}
+
+func openApp(p *process) (*github.App, error) {
+	key, err := os.ReadFile(p.cfg.GitHub.AppPrivateKeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("GITHUB_APP_PRIVATE_KEY_FILE: %w", err)
+	}
+	p.redact.Add(string(key))
+	return github.NewApp(github.AppConfig{Bases: p.bases, AppID: p.cfg.GitHub.AppID, PrivateKey: key, Log: p.log})
+}
+
+func openAgent(p *process) (*agent.Agent, error) {
+	model := openai.New(openai.Options{
+		BaseURL: p.cfg.Model.ModelBaseURL, Key: p.cfg.Model.OpenRouterAPIKey.Reveal(), Model: p.cfg.Model.AgentModel,
+	})
+	return agent.New(agent.Options{Model: model, Tools: tools.New, Redactor: p.redact})
+}
+
+// probe asks GitHub who the App is. A GitHub that does not answer keeps nobody from working.
+func (w *worker) probe(ctx context.Context, app *github.App) github.AppInfo {
+	ctx, cancel := context.WithTimeout(ctx, probeWait)
+	defer cancel()
+	info, err := app.Probe(ctx)
+	if err != nil {
+		w.log.WarnContext(ctx, "the GitHub App did not answer", "code", core.CodeOf(err), "error", err)
+	}
+	if len(info.Missing) > 0 {
+		w.log.WarnContext(ctx, "the GitHub App lacks permissions", "missing", strings.Join(info.Missing, ", "))
+	}
+	return info
+}
+
+// publisher signs commits as the App's bot; when GitHub did not say who that is, by a plain name.
+func (w *worker) publisher(app *github.App, info github.AppInfo, m *mirror.Mirror) *publish.Service {
+	bot := publish.Identity{Name: "agent-sandboxing[bot]", Email: "agent-sandboxing[bot]@" + w.bases.NoreplyHost()}
+	if info.Slug != "" {
+		bot.Name, bot.Email = info.Committer()
+	}
+	return publish.New(publish.Options{
+		Store: w.store, Mirror: m, Tokens: app, PullRequests: app, Access: w.chat, Bot: bot,
+		PublicURL: w.cfg.PublicURL, NoreplyHost: w.bases.NoreplyHost(), Log: w.log,
+		Redact: func(s string) string { clean, _ := w.redact.Text(s); return clean },
+	})
+}
+
+// run works until ctx ends. A single process removes its containers then and keeps their volumes;
+// with several workers others may still use them.
+func (w *worker) run(ctx context.Context, alone bool) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return w.processor.Run(ctx) })
+	group.Go(func() error { w.sandboxes.Run(ctx); return nil })
+	group.Go(func() error { w.report(ctx); return nil })
+	err := group.Wait()
+	if alone {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeWait)
+		defer cancel()
+		if removeErr := w.sandboxes.RemoveAll(end); removeErr != nil {
+			w.log.WarnContext(end, "remove containers", "error", removeErr)
+		}
+	}
+	return err
+}
+
+// report writes what pages show of this worker, until ctx ends.
+func (w *worker) report(ctx context.Context) {
+	tick := time.NewTicker(reportEvery)
+	defer tick.Stop()
+	for {
+		w.observe(ctx)
+		if err := w.store.SaveWorker(ctx, *w.self.Load()); err != nil && ctx.Err() == nil {
+			w.log.WarnContext(ctx, "report worker", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// observe looks at Docker and the disk.
+func (w *worker) observe(ctx context.Context) {
+	self := *w.self.Load()
+	self.Status.Docker = "ok"
+	if host, err := w.runtime.Host(ctx); err != nil {
+		self.Status.Docker = core.CodeOf(err)
+	} else {
+		self.Host = host
+	}
+	if c, err := w.runtime.Capabilities(ctx); err == nil {
+		self.Status.Image = c.ImageRef
+	}
+	if list, err := w.runtime.List(ctx); err == nil {
+		self.Status.RunningBoxes = 0
+		for _, s := range list {
+			if s.Running {
+				self.Status.RunningBoxes++
+			}
+		}
+	}
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(w.cfg.DataDir, &disk); err == nil {
+		self.Status.DiskFreeMiB = int64(disk.Bavail) * disk.Bsize >> 20
+	}
+	w.self.Store(&self)
+}
