@@ -9,6 +9,7 @@ package bashpolicy
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -27,8 +28,8 @@ func refuse(rule, message string) *Refusal { return &Refusal{Rule: rule, Message
 // Check judges src under policy. It returns the canonical text to run, or why none may run. The
 // canonical text of policy open is src itself, because any grammar is allowed there.
 func Check(policy core.BashPolicy, src string) (canonical string, refused *Refusal) {
-	if strings.ContainsRune(src, 0) || !utf8.ValidString(src) {
-		return "", refuse("unparsable", "The command holds bytes that are not text. Write plain UTF-8.")
+	if strings.ContainsFunc(src, unprintable) || !utf8.ValidString(src) {
+		return "", refuse("unparsable", "The command holds characters that are not text. Write plain UTF-8 without control characters.")
 	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(src), "")
 	if err != nil {
@@ -49,6 +50,8 @@ func Check(policy core.BashPolicy, src string) (canonical string, refused *Refus
 	}
 	return j.out.String(), nil
 }
+
+func unprintable(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
 
 // judge walks one statement and renders what it accepts.
 type judge struct {

@@ -75,6 +75,9 @@ func assignment(a *syntax.Assign) (string, *Refusal) {
 		return "", refuse("assignment_not_allowed", "Only NAME=value may stand in front of a command.")
 	}
 	name := a.Name.Value
+	if !syntax.ValidName(name) {
+		return "", refuse("assignment_not_allowed", "The name of a variable has letters, digits and underscores only.")
+	}
 	if steers(name) {
 		return "", refuse("assignment_not_allowed", name+" decides which programs run. Leave it as it is.")
 	}

@@ -126,9 +126,7 @@ func swapRace(t *testing.T, ws box) {
 		}
 	}
 	cancel()
-	if err := <-swapping; err != nil {
-		t.Error(err)
-	}
+	<-swapping
 	if got := ws.must(t, `ls "$HOME/outside"; cat "$HOME/outside/f"`); got != "f\noutside\n" {
 		t.Errorf("the folder outside holds %q", got)
 	}
@@ -136,8 +134,8 @@ func swapRace(t *testing.T, ws box) {
 }
 
 func repoReplaced(t *testing.T, ws box) {
-	if ws.must(t, `echo secret > "$HOME/secret" && cd .. && { mv repo old 2>/dev/null && ln -s home repo || echo refused; }`) == "refused\n" {
-		return // the workspace's root is not the user's, which is better still
+	if out := ws.must(t, `echo secret > "$HOME/secret"; cd ..; mv repo old 2>/dev/null && ln -s home repo || echo refused`); out == "refused\n" {
+		return // the folder above is not the commands' to write: better still
 	}
 	for verb, err := range everyVerb(t.Context(), ws, "secret") {
 		wantCode(t, verb, err, "path_outside_workspace")

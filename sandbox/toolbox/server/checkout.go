@@ -82,19 +82,19 @@ func (w worktree) clear() error {
 	if _, err := root.Lstat(startedFile); len(entries) > 0 && err != nil {
 		return wire.Fail(wire.CheckoutExists, "")
 	}
-	for _, e := range entries {
-		if err := root.RemoveAll(path.Join("repo", e.Name())); err != nil {
-			return fileError(err, e.Name())
-		}
-	}
-	// The folder itself stays: in a container it stands in a root that is not ours to change.
-	old, _, err := readEntries(root, platformDir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := root.MkdirAll(platformDir, 0o755); err != nil {
 		return fileError(err, platformDir)
 	}
-	for _, e := range old {
-		if err := root.RemoveAll(path.Join(platformDir, e.Name())); err != nil {
-			return fileError(err, platformDir)
+	// The folders themselves may lie in one that is not ours to write.
+	for _, dir := range []string{"repo", platformDir} {
+		entries, _, err := readEntries(root, dir)
+		if err != nil {
+			return fileError(err, dir)
+		}
+		for _, e := range entries {
+			if err := root.RemoveAll(path.Join(dir, e.Name())); err != nil {
+				return fileError(err, e.Name())
+			}
 		}
 	}
 	return nil
