@@ -220,7 +220,9 @@ func raw(t *testing.T, text string) *openai.Client {
 		_, _ = io.WriteString(w, text)
 	}))
 	t.Cleanup(server.Close)
-	return quick(t, server.URL, "")
+	client := openai.New(openai.Options{BaseURL: server.URL, Key: "canary-key", Model: "m"}) // no watchdog: a busy machine is slow
+	t.Cleanup(client.Close)
+	return client
 }
 
 func TestStream_ReadsWhatProvidersReallySend(t *testing.T) {
