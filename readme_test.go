@@ -3,7 +3,6 @@ package main
 import (
 	"go/ast"
 	"os"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -141,13 +140,9 @@ func variables(of reflect.Type, prefix string) map[string]string {
 func TestREADME_NamesOnlyWhatIsThere(t *testing.T) {
 	t.Parallel()
 	text := readme(t, "")
-	folders, err := filepath.Glob("*/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, folder := range folders {
-		if name := strings.TrimSuffix(folder, "/"); name != "node_modules" && name != "bin" && !strings.Contains(readme(t, "## Where things are"), "`"+name+"/") {
-			t.Errorf("the map of folders lacks %s", name)
+	for _, folder := range folders(t) {
+		if !strings.Contains(readme(t, "## Where things are"), "`"+folder+"/") {
+			t.Errorf("the map of folders lacks %s", folder)
 		}
 	}
 	for _, path := range regexp.MustCompile(`\b(?:scripts|core|sandbox|agent)/[a-z/-]*[a-z]`).FindAllString(text, -1) {
@@ -164,6 +159,29 @@ func TestREADME_NamesOnlyWhatIsThere(t *testing.T) {
 			t.Errorf("the README names make %s, which the Makefile does not know", target[1])
 		}
 	}
+}
+
+// folders are those at the top that are kept in git and not hidden.
+func folders(t *testing.T) []string {
+	t.Helper()
+	ignored, err := os.ReadFile(".gitignore")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []string
+	for _, f := range all {
+		if f.IsDir() && f.Name()[0] != '.' && !strings.Contains(string(ignored), "/"+f.Name()+"/\n") {
+			kept = append(kept, f.Name())
+		}
+	}
+	if len(kept) < 10 {
+		t.Fatalf("found only the folders %v: the search is broken", kept)
+	}
+	return kept
 }
 
 // collectEvents maps each event type of core to its payload's struct, and each struct to the names
