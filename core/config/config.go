@@ -200,6 +200,14 @@ func (c *Config) check(role Role) []error {
 			add("GITHUB_BASE_URL must be an http or https address without user information")
 		}
 	}
+	switch c.BashPolicy {
+	case core.PolicySeed, core.PolicyBuild, core.PolicyReadonly, core.PolicyOpen:
+	default:
+		add("BASH_POLICY must be seed, build, readonly or open")
+	}
+	if c.EnableFixtures && !filepath.IsAbs(c.FixturesDir) {
+		add("ENABLE_FIXTURES needs FIXTURES_DIR, an absolute path")
+	}
 	if role == Serve || role == Worker {
 		p = append(p, c.checkWorker()...)
 	}
@@ -232,11 +240,6 @@ func (c *Config) checkWorker() []error {
 	if c.Model.OpenRouterAPIKey.Empty() {
 		p = append(p, errors.New("OPENROUTER_API_KEY is not set: the agent needs a key for MODEL_BASE_URL"))
 	}
-	switch c.BashPolicy {
-	case core.PolicySeed, core.PolicyBuild, core.PolicyReadonly, core.PolicyOpen:
-	default:
-		p = append(p, errors.New("BASH_POLICY must be seed, build, readonly or open"))
-	}
 	if c.Sandbox.Runtime != "runc" && c.Sandbox.Runtime != "runsc" {
 		p = append(p, errors.New("SANDBOX_RUNTIME must be runc or runsc"))
 	}
@@ -245,9 +248,6 @@ func (c *Config) checkWorker() []error {
 	}
 	if c.CloneDepth < 0 {
 		p = append(p, errors.New("CLONE_DEPTH must be 0 (everything) or a number of commits"))
-	}
-	if c.EnableFixtures && !filepath.IsAbs(c.FixturesDir) {
-		p = append(p, errors.New("ENABLE_FIXTURES needs FIXTURES_DIR, an absolute path"))
 	}
 	return p
 }
