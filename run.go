@@ -195,7 +195,7 @@ func (p *process) watchDatabase(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	case <-p.database.Done():
-		return core.Fail(core.Unavailable, "postgres_failed", "The local Postgres has stopped. Its log is in DATA_DIR/postgres; start the server again.")
+		return core.Fail(core.Unavailable, "postgres_failed", "The local Postgres has stopped; what it said last is in this log. Start the server again.")
 	}
 }
 

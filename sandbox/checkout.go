@@ -16,7 +16,11 @@ func (p *provision) checkout(ctx context.Context, ws core.PlatformWorkspace) err
 	if err != nil {
 		return err
 	}
-	spec, pack, err := p.source.Checkout(ctx, session)
+	again, err := p.store.CheckedOut(ctx, session.ID)
+	if err != nil {
+		return err
+	}
+	spec, pack, err := p.source.Checkout(ctx, session, again)
 	if err != nil {
 		return err
 	}

@@ -99,10 +99,11 @@ type rows struct {
 	owners     map[core.SessionID]string
 	log        map[core.SessionID][]core.Payload
 	checkpoint *core.Checkpoint
+	checkedOut map[core.SessionID]bool
 }
 
 func newRows() *rows {
-	return &rows{boxes: map[core.SessionID]core.Sandbox{}, owners: map[core.SessionID]string{}, log: map[core.SessionID][]core.Payload{}}
+	return &rows{boxes: map[core.SessionID]core.Sandbox{}, owners: map[core.SessionID]string{}, log: map[core.SessionID][]core.Payload{}, checkedOut: map[core.SessionID]bool{}}
 }
 
 func (r *rows) LiveSandbox(_ context.Context, id core.SessionID) (*core.Sandbox, error) {
@@ -146,7 +147,18 @@ func (r *rows) write(box core.Sandbox, events []core.Payload) error {
 	}
 	r.boxes[box.SessionID] = box
 	r.log[box.SessionID] = append(r.log[box.SessionID], events...)
+	for _, e := range events {
+		if e.EventType() == (core.CheckoutCompleted{}).EventType() {
+			r.checkedOut[box.SessionID] = true
+		}
+	}
 	return nil
+}
+
+func (r *rows) CheckedOut(_ context.Context, id core.SessionID) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.checkedOut[id], nil
 }
 
 func (r *rows) LatestCheckpoint(context.Context, core.SessionID) (*core.Checkpoint, error) {
@@ -213,6 +225,9 @@ type source struct {
 	pack      []byte
 	refuse    error
 	hang      bool
+
+	mu    sync.Mutex
+	again []bool // what each checkout was told
 }
 
 func newSource(t testing.TB) *source {
@@ -248,7 +263,10 @@ func (s *source) git(t testing.TB, args ...string) string {
 	return string(out)
 }
 
-func (s *source) Checkout(_ context.Context, session core.ChatSession) (core.Checkout, io.ReadCloser, error) {
+func (s *source) Checkout(_ context.Context, session core.ChatSession, again bool) (core.Checkout, io.ReadCloser, error) {
+	s.mu.Lock()
+	s.again = append(s.again, again)
+	s.mu.Unlock()
 	if s.refuse != nil {
 		return core.Checkout{}, nil, s.refuse
 	}

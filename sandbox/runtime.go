@@ -87,6 +87,8 @@ type Store interface {
 	// older generation changes nothing (Conflict sandbox_superseded). A stop request is kept until the
 	// row is neither creating nor ready.
 	SaveSandbox(ctx context.Context, lease core.Lease, box core.Sandbox, events ...core.Payload) error
+	// CheckedOut says whether a checkout of the session was ever completed, on any host.
+	CheckedOut(ctx context.Context, id core.SessionID) (bool, error)
 	// LatestCheckpoint returns the newest checkpoint with its archive, or nil.
 	LatestCheckpoint(ctx context.Context, id core.SessionID) (*core.Checkpoint, error)
 	// SandboxesOn lists the rows in states creating, ready, stopping and stopped of one host.
@@ -97,7 +99,8 @@ type Store interface {
 }
 
 // Source gives a session's base as one pack. The reader ends with the pack; closing it early stops
-// the producer.
+// the producer. again says that the session was checked out before, here or on another host: its base
+// is then the same commit wherever the branch points now. The first time a moved branch is refused.
 type Source interface {
-	Checkout(ctx context.Context, session core.ChatSession) (core.Checkout, io.ReadCloser, error)
+	Checkout(ctx context.Context, session core.ChatSession, again bool) (core.Checkout, io.ReadCloser, error)
 }

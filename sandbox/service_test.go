@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -204,6 +205,21 @@ func TestAcquire_RebuildsOnAnotherHostAndSaysSo(t *testing.T) {
 		"repo_checkout_started", "repo_checkout_completed", "sandbox_restored", "sandbox_ready")
 	if now := f.store.box(t, f.claim.Session.ID); now.Volume == old.Volume || now.Host == "another" {
 		t.Errorf("rebuilt as %+v", now)
+	}
+}
+
+func TestAcquire_TellsTheSourceOfARebuildEvenAfterOneFailed(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.turn(t, f.claim, "true")
+	f.store.change(f.claim.Session.ID, func(box *core.Sandbox) { box.Host = "another" })
+	f.source.refuse = core.Fail(core.Unavailable, "github_unavailable", "No answer.")
+	_, err := f.Acquire(t.Context(), f.reclaim(f.claim))
+	wantCode(t, err, "github_unavailable")
+	f.source.refuse = nil
+	f.turn(t, f.reclaim(f.claim), "true")
+	if want := []bool{false, true, true}; !slices.Equal(f.source.again, want) {
+		t.Errorf("checkouts were told %v, want %v", f.source.again, want)
 	}
 }
 

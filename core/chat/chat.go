@@ -30,6 +30,8 @@ type Store interface {
 
 	// CreateSession inserts session and first message; a repeated ClientKey returns the first one.
 	CreateSession(ctx context.Context, n core.NewSession) (core.ChatSession, error)
+	// SessionByKey is the owner's session that was created with the key. NotFound.
+	SessionByKey(ctx context.Context, owner core.UserID, key string) (core.ChatSession, error)
 	Session(ctx context.Context, id core.SessionID) (core.ChatSession, error)
 	Sessions(ctx context.Context, f core.SessionFilter) ([]core.SessionRow, error)
 	RenameSession(ctx context.Context, id core.SessionID, title string) error

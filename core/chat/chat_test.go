@@ -250,6 +250,28 @@ func TestPost_StopsAtTheCap(t *testing.T) {
 	}
 }
 
+func TestCreate_ARepeatedKeyFindsTheFirstSessionWhateverGitHubSaysNow(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	request := chat.CreateRequest{Installation: b.installation, Repository: b.repository, Text: "x", ClientKey: "k"}
+	first, err := b.chat.Create(t.Context(), b.user, request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.github.Commit(t.Context(), "octo-org/web-app", githubtest.Commit{Message: "Move", Files: map[string]githubtest.File{"a": githubtest.Text("b")}}); err != nil {
+		t.Fatal(err)
+	}
+	request.ShownSHA = first.BaseSHA
+	for _, state := range []string{"moved", "down"} {
+		if state == "down" {
+			b.github.Fail(githubtest.Fault{Pattern: "/", Status: http.StatusBadGateway})
+		}
+		if again, err := b.chat.Create(t.Context(), b.user, request); err != nil || again.ID != first.ID {
+			t.Errorf("GitHub %s: %s, %v, want %s", state, again.ID, err, first.ID)
+		}
+	}
+}
+
 func TestCreate_TitleIsTheFirstLine(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -29,7 +29,7 @@ const (
 
 // Create starts a session with its first message. It asks GitHub for the person's access and for
 // the branch's commit now, not from memory. Conflict base_moved when the commit is not the one
-// that the form showed; nothing was created then.
+// that the form showed; nothing was created then. A repeated ClientKey returns the first session.
 func (s *Service) Create(ctx context.Context, user core.User, r CreateRequest) (core.ChatSession, error) {
 	text, err := messageText(r.Text)
 	if err != nil {
@@ -38,6 +38,10 @@ func (s *Service) Create(ctx context.Context, user core.User, r CreateRequest) (
 	key, err := clientKey(r.ClientKey)
 	if err != nil {
 		return core.ChatSession{}, err
+	}
+	// What was created once is found before GitHub is asked: it may have changed since.
+	if first, err := s.store.SessionByKey(ctx, user.ID, key); core.KindOf(err) != core.NotFound {
+		return first, err
 	}
 	repo, err := s.pushable(ctx, user.ID, r.Installation, r.Repository)
 	if err != nil {

@@ -87,7 +87,12 @@ func TestConfig_SecretsAreAllThatItHolds(t *testing.T) {
 func TestParse_WebAndWorkerNeedTheSharedDatabaseAndKeys(t *testing.T) {
 	t.Parallel()
 	for _, role := range []Role{Web, Worker} {
-		_, err := Parse(role, valid())
+		vars := valid()
+		vars["BASH_POLICY"] = "sed"
+		_, err := Parse(role, vars)
+		if err == nil || !strings.Contains(err.Error(), "BASH_POLICY") {
+			t.Errorf("%s took a policy that does not exist: %v", role, err)
+		}
 		if err == nil || !strings.Contains(err.Error(), "DATABASE_URL") || !strings.Contains(err.Error(), "ENCRYPTION_KEYS") {
 			t.Errorf("%s: %v", role, err)
 		}

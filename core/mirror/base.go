@@ -28,7 +28,7 @@ var lenientFsck = []string{
 
 // withBase calls use with the mirror's folder and the session's base commit, which is present and
 // kept there. The lock is held until use returns. With fresh the branch must still point to the base,
-// unless this session was here before.
+// unless this mirror keeps it for the session already.
 func (m *Mirror) withBase(ctx context.Context, s core.ChatSession, fresh bool, use func(dir, base string) error) error {
 	if s.Repository.IsFixture() {
 		return m.withFixture(ctx, s, use)
@@ -57,27 +57,28 @@ func (m *Mirror) withBase(ctx context.Context, s core.ChatSession, fresh bool, u
 	return use(dir, s.BaseSHA)
 }
 
-// fetchBase brings the base branch in, checks its head, and keeps the base.
+// fetchBase brings the base in and keeps it: with fresh by its branch, whose head it must be, else by
+// itself, because the branch may have moved or be gone.
 func (m *Mirror) fetchBase(ctx context.Context, held *lock, dir string, s core.ChatSession, fresh bool) error {
 	incoming := "refs/agent/incoming/" + string(s.ID)
 	err := m.withToken(ctx, s.Repository, func(r *remote) error {
+		if !fresh {
+			if err := m.fetch(ctx, held, dir, r, "+"+s.BaseSHA+":"+incoming); err != nil {
+				return fetchError(err)
+			}
+			return nil
+		}
 		err := m.fetch(ctx, held, dir, r, "+refs/heads/"+s.BaseBranch+":"+incoming)
 		if err != nil {
 			return m.explainMissing(ctx, dir, r, s, err)
 		}
 		head, err := m.resolve(ctx, dir, incoming)
-		switch {
-		case err != nil || head == s.BaseSHA:
-			return err
-		case fresh:
-			return core.Fail(core.Conflict, "base_moved", fmt.Sprintf(
+		if err == nil && head != s.BaseSHA {
+			err = core.Fail(core.Conflict, "base_moved", fmt.Sprintf(
 				"The branch %s moved from %.12s to %.12s before the session began. Nothing was run: start the session again from the new commit.",
 				s.BaseBranch, s.BaseSHA, head))
 		}
-		if err := m.fetch(ctx, held, dir, r, "+"+s.BaseSHA+":"+incoming); err != nil {
-			return fetchError(err)
-		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return err

@@ -53,7 +53,7 @@ func newSession(repo core.Repository, base string) core.ChatSession {
 func (b *bundle) checkout(t *testing.T, s core.ChatSession) (*mirrortest.Workspace, core.Checkout) {
 	t.Helper()
 	ws := mirrortest.NewWorkspace(t)
-	spec, pack, err := b.mirror.Checkout(t.Context(), s)
+	spec, pack, err := b.mirror.Checkout(t.Context(), s, false)
 	if err != nil {
 		t.Fatalf("Checkout: %v", err)
 	}
@@ -112,7 +112,7 @@ func TestCheckout_RefusesABranchThatMoved(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	head := b.server.Commit(t, b.repo, "main", map[string]string{"README.md": "moved\n"})
-	_, _, err := b.mirror.Checkout(t.Context(), b.session)
+	_, _, err := b.mirror.Checkout(t.Context(), b.session, false)
 	wantCode(t, err, "base_moved")
 	if msg := core.MessageOf(err); !strings.Contains(msg, head[:12]) || !strings.Contains(msg, b.session.BaseSHA[:12]) {
 		t.Errorf("message names not both commits: %s", msg)
@@ -129,8 +129,41 @@ func TestCheckout_RebuildsASessionWhoseBranchMoved(t *testing.T) {
 		t.Errorf("HEAD = %s, want %s", got, b.session.BaseSHA)
 	}
 	// What another session keeps does not make a fresh one's stale base good.
-	_, _, err := b.mirror.Checkout(t.Context(), newSession(b.repo, b.session.BaseSHA))
+	_, _, err := b.mirror.Checkout(t.Context(), newSession(b.repo, b.session.BaseSHA), false)
 	wantCode(t, err, "base_moved")
+}
+
+func TestCheckout_RebuildsOnAHostThatNeverSawTheSession(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.server.Commit(t, b.repo, "main", map[string]string{"README.md": "moved\n"})
+	elsewhere := func() *mirror.Mirror {
+		m, err := mirror.New(mirror.Options{Dir: t.TempDir(), GitURL: b.server.GitURL, Tokens: b.server, CloneDepth: 50, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	_, _, err := elsewhere().Checkout(t.Context(), b.session, false)
+	wantCode(t, err, "base_moved")
+	for _, state := range []string{"moved", "gone"} {
+		if state == "gone" {
+			mirrortest.Git(t, b.server.Dir(b.repo), "branch", "-m", "main", "renamed")
+		}
+		b.mirror = elsewhere()
+		ws := mirrortest.NewWorkspace(t)
+		spec, pack, err := b.mirror.Checkout(t.Context(), b.session, true)
+		if err != nil {
+			t.Fatalf("branch %s: %v", state, err)
+		}
+		defer pack.Close()
+		if err := ws.Checkout(t.Context(), spec, pack); err != nil {
+			t.Fatalf("branch %s: %v", state, err)
+		}
+		if got := mirrortest.Git(t, ws.Dir, "rev-parse", "HEAD"); got != b.session.BaseSHA {
+			t.Errorf("branch %s: HEAD = %s, want %s", state, got, b.session.BaseSHA)
+		}
+	}
 }
 
 func TestCheckout_SaysWhatIsMissing(t *testing.T) {
@@ -138,29 +171,29 @@ func TestCheckout_SaysWhatIsMissing(t *testing.T) {
 	b := setup(t)
 	s := b.session
 	s.BaseBranch = "gone"
-	_, _, err := b.mirror.Checkout(t.Context(), s)
+	_, _, err := b.mirror.Checkout(t.Context(), s, false)
 	wantCode(t, err, "branch_missing")
 
 	s = newSession(b.server.Repository(t, 8, "octo-org", "empty"), b.session.BaseSHA)
-	_, _, err = b.mirror.Checkout(t.Context(), s)
+	_, _, err = b.mirror.Checkout(t.Context(), s, false)
 	wantCode(t, err, "empty_repository")
 
 	for _, name := range []string{"a:refs/heads/x", "--upload-pack=x", "a b", "a..b", "x.lock", "*", ""} {
 		s = b.session
 		s.BaseBranch = name
-		_, _, err = b.mirror.Checkout(t.Context(), s)
+		_, _, err = b.mirror.Checkout(t.Context(), s, false)
 		wantCode(t, err, "branch_missing")
 	}
 
 	b.server.MintErr = core.Fail(core.Forbidden, "installation_suspended", "…")
-	_, _, err = b.mirror.Checkout(t.Context(), newSession(b.repo, b.session.BaseSHA))
+	_, _, err = b.mirror.Checkout(t.Context(), newSession(b.repo, b.session.BaseSHA), false)
 	wantCode(t, err, "installation_suspended")
 }
 
 func TestCheckout_ReaderFailsRatherThanEndEarly(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	_, pack, err := b.mirror.Checkout(t.Context(), b.session)
+	_, pack, err := b.mirror.Checkout(t.Context(), b.session, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +210,7 @@ func TestCheckout_ReaderFailsRatherThanEndEarly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, pack, err = b.mirror.Checkout(t.Context(), b.session)
+	_, pack, err = b.mirror.Checkout(t.Context(), b.session, false)
 	if err == nil {
 		_, err = io.Copy(io.Discard, pack)
 		_ = pack.Close()

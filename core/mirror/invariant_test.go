@@ -62,7 +62,7 @@ func (b *bundle) everything(t *testing.T, plant func(*mirrortest.Workspace)) []e
 	said = append(said, b.mirror.Push(ctx, b.repo, token, q, q.Base, b.session.Branch, ""))
 	b.server.Fault(func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(http.StatusBadGateway); return true })
 	said = append(said, b.mirror.Push(ctx, b.repo, token, q, commit, b.session.Branch, commit))
-	_, _, err = b.mirror.Checkout(ctx, newSession(b.repo, b.session.BaseSHA))
+	_, _, err = b.mirror.Checkout(ctx, newSession(b.repo, b.session.BaseSHA), false)
 	said = append(said, err)
 	b.server.Fault(nil)
 	return said

@@ -32,7 +32,7 @@ func TestMirror_ServesManySessionsAtOnce(t *testing.T) {
 		m := []*mirror.Mirror{b.mirror, other}[i%2]
 		wg.Go(func() {
 			s, ws := newSession(b.repo, b.session.BaseSHA), mirrortest.NewWorkspace(t)
-			spec, pack, err := m.Checkout(t.Context(), s)
+			spec, pack, err := m.Checkout(t.Context(), s, false)
 			if err != nil {
 				t.Errorf("Checkout: %v", err)
 				return
@@ -92,7 +92,7 @@ func TestMirror_CancelEndsGitAndFreesTheRepository(t *testing.T) {
 		<-arrived
 		cancel(core.ErrCancelledByUser)
 	}()
-	_, _, err := b.mirror.Checkout(ctx, b.session)
+	_, _, err := b.mirror.Checkout(ctx, b.session, false)
 	<-ended
 	if !errors.Is(err, core.ErrCancelledByUser) {
 		t.Errorf("err = %v, want the cause of the cancel", err)

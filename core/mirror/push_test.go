@@ -184,14 +184,14 @@ func TestFetch_SaysWhatFailed(t *testing.T) {
 		code   string
 	}{{500, "github_unavailable"}, {502, "github_unavailable"}, {403, "github_forbidden"}, {404, "github_forbidden"}, {301, "repository_moved"}} {
 		b.server.Fault(status(c.status))
-		_, _, err := b.mirror.Checkout(t.Context(), b.session)
+		_, _, err := b.mirror.Checkout(t.Context(), b.session, false)
 		wantCode(t, err, c.code)
 		if strings.Contains(err.Error(), "remote:") || strings.Contains(err.Error(), "http") {
 			t.Errorf("the error for the log quotes git: %v", err)
 		}
 	}
 	b.server.Close()
-	_, _, err := b.mirror.Checkout(t.Context(), b.session)
+	_, _, err := b.mirror.Checkout(t.Context(), b.session, false)
 	wantCode(t, err, "github_unavailable")
 }
 
@@ -260,7 +260,7 @@ func TestFetch_ARedirectCarriesNoCredential(t *testing.T) {
 		http.Redirect(w, r, elsewhere.URL+r.URL.RequestURI(), http.StatusFound)
 		return true
 	})
-	_, _, err := b.mirror.Checkout(t.Context(), b.session)
+	_, _, err := b.mirror.Checkout(t.Context(), b.session, false)
 	wantCode(t, err, "repository_moved")
 	if n := asked.Load(); n != 0 {
 		t.Errorf("the other host got %d requests", n)

@@ -109,7 +109,7 @@ func (w *world) session(t *testing.T, files map[string]string) (core.ChatSession
 		t.Fatal(err)
 	}
 	ws := mirrortest.NewWorkspace(t)
-	spec, pack, err := w.mirror.Checkout(t.Context(), s)
+	spec, pack, err := w.mirror.Checkout(t.Context(), s, false)
 	if err != nil {
 		t.Fatal(err)
 	}

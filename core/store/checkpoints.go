@@ -46,6 +46,15 @@ func (s *Store) SaveCheckpoint(ctx context.Context, lease core.Lease, c core.Che
 	})
 }
 
+// CheckedOut says whether a checkout of the session was ever completed, on any host. The log is what
+// remembers it when the sandbox's row is about another attempt.
+func (s *Store) CheckedOut(ctx context.Context, id core.SessionID) (bool, error) {
+	var done bool
+	err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM events WHERE session_id = $1 AND type = $2)`,
+		id, core.CheckoutCompleted{}.EventType()).Scan(&done)
+	return done, mapError(err)
+}
+
 // LatestCheckpoint returns the newest checkpoint with its archive, or nil.
 func (s *Store) LatestCheckpoint(ctx context.Context, id core.SessionID) (*core.Checkpoint, error) {
 	rows, err := s.pool.Query(ctx, `

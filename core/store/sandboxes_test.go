@@ -23,7 +23,13 @@ func TestSaveSandbox_KeepsTheRowAndTellsTheSteps(t *testing.T) {
 		Volume: "vol-1", Image: "sha256:1", Runtime: "runc", CheckedOut: true, FailureCode: "f", FailureText: "text",
 		LastUsedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), CreatedAt: time.Date(2026, 1, 2, 3, 4, 4, 0, time.UTC),
 	}
+	if done, err := s.CheckedOut(t.Context(), id); done || err != nil {
+		t.Errorf("CheckedOut before any = %v, %v", done, err)
+	}
 	must(t, s.SaveSandbox(t.Context(), claim.Lease, box, core.SandboxChanged{State: core.SandboxReady, SandboxID: box.ID}, core.CheckoutCompleted{Branch: "b"}))
+	if done, err := s.CheckedOut(t.Context(), id); !done || err != nil {
+		t.Errorf("CheckedOut after it = %v, %v", done, err)
+	}
 	got, err := s.LiveSandbox(t.Context(), id)
 	must(t, err)
 	if diff := cmp.Diff(&box, got); diff != "" {

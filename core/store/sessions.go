@@ -57,7 +57,7 @@ func (s *Store) CreateSession(ctx context.Context, n core.NewSession) (core.Chat
 		if err := tx.lockUser(ctx, n.Session.OwnerID); err != nil {
 			return err
 		}
-		first, err := tx.sessionByKey(ctx, n.Session.OwnerID, n.ClientKey)
+		first, err := sessionByKey(ctx, tx, n.Session.OwnerID, n.ClientKey)
 		if err == nil {
 			created, err = readSession(ctx, tx, first)
 			return err
@@ -84,8 +84,17 @@ func (s *Store) CreateSession(ctx context.Context, n core.NewSession) (core.Chat
 	return created, err
 }
 
-func (tx *Tx) sessionByKey(ctx context.Context, owner core.UserID, key string) (id core.SessionID, err error) {
-	err = tx.QueryRow(ctx, `SELECT id FROM chat_sessions WHERE owner_id = $1 AND client_key = $2 AND client_key <> ''`, owner, key).Scan(&id)
+// SessionByKey returns the owner's session that was created with the key, NotFound when there is none.
+func (s *Store) SessionByKey(ctx context.Context, owner core.UserID, key string) (core.ChatSession, error) {
+	id, err := sessionByKey(ctx, s.pool, owner, key)
+	if err != nil {
+		return core.ChatSession{}, mapError(err)
+	}
+	return s.Session(ctx, id)
+}
+
+func sessionByKey(ctx context.Context, q querier, owner core.UserID, key string) (id core.SessionID, err error) {
+	err = q.QueryRow(ctx, `SELECT id FROM chat_sessions WHERE owner_id = $1 AND client_key = $2 AND client_key <> ''`, owner, key).Scan(&id)
 	return id, err
 }
 
