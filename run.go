@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -57,7 +58,7 @@ func run(ctx context.Context, role config.Role) (err error) {
 	}
 	p := &process{cfg: cfg, redact: redact.New(cfg.Secrets()...)}
 	p.log = slog.New(slog.NewJSONHandler(redactedWriter{p.redact, os.Stderr}, nil))
-	keys, err := openKeys(cfg)
+	keys, err := p.openKeys()
 	if err != nil {
 		return err
 	}
@@ -199,23 +200,34 @@ func (p *process) watchDatabase(ctx context.Context) error {
 }
 
 // openKeys reads ENCRYPTION_KEYS, or the key file that serve makes in DATA_DIR.
-func openKeys(cfg config.Config) (*seal.Keyring, error) {
-	if !cfg.EncryptionKeys.Empty() {
-		return seal.Parse(cfg.EncryptionKeys.Reveal())
-	}
-	path := cfg.DataDir + "/encryption.key"
-	b, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		if err := os.MkdirAll(cfg.DataDir, 0o755); err != nil {
-			return nil, fmt.Errorf("make DATA_DIR: %w", err)
+func (p *process) openKeys() (*seal.Keyring, error) {
+	list := p.cfg.EncryptionKeys.Reveal()
+	if list == "" {
+		var err error
+		if list, err = keyFile(p.cfg.DataDir); err != nil {
+			return nil, fmt.Errorf("encryption key: %w", err)
 		}
-		b = []byte(seal.NewKey("k1"))
-		err = os.WriteFile(path, b, 0o600)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("encryption key: %w", err)
+	p.redact.Add(config.EncryptionSecrets(list)...)
+	return seal.Parse(list)
+}
+
+// keyFile reads the key file of a data folder, made when there is none. It appears whole or not at
+// all: half a key would make every stored token unreadable.
+func keyFile(dir string) (string, error) {
+	path := filepath.Join(dir, "encryption.key")
+	b, err := os.ReadFile(path)
+	if !errors.Is(err, os.ErrNotExist) {
+		return string(b), err
 	}
-	return seal.Parse(string(b))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	key := seal.NewKey("k1")
+	if err := os.WriteFile(path+".new", []byte(key), 0o600); err != nil {
+		return "", err
+	}
+	return key, os.Rename(path+".new", path)
 }
 
 // redactedWriter takes every known secret out of each log line: the last net, not the first.

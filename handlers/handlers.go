@@ -17,8 +17,8 @@
 //	GET  /chat-sessions/:id/publish    200 with the newest publication and the pull request
 //	GET  /chat-sessions/:id/events     200 {"events":[…],"last_sequence":n}; ?after=n&limit=1..1000
 //
-// With Accept: text/event-stream the last one is a stream that goes on: unnamed messages with
-// "id: <sequence>", resumed from the larger of ?after= and Last-Event-ID.
+// Without an Accept that names JSON, or with text/event-stream, the last one is a stream that goes
+// on: unnamed messages with "id: <sequence>", resumed from the larger of ?after= and Last-Event-ID.
 //
 // A failure is {"error":{"code":"…","message":"…","request_id":"…"}} with the status of its kind.
 package handlers

@@ -63,6 +63,8 @@ type Store interface {
 	DiffIndex(ctx context.Context, session core.SessionID, id core.ArtifactID) ([]core.ChangedFile, error)
 	// LatestDiffID is "" when nothing was captured yet.
 	LatestDiffID(ctx context.Context, id core.SessionID) (core.ArtifactID, error)
+	// PullRequest is the session's pull request, nil when there is none.
+	PullRequest(ctx context.Context, id core.SessionID) (*core.PullRequest, error)
 	Publication(ctx context.Context, session core.SessionID, id core.PublicationID) (core.Publication, error)
 	Workers(ctx context.Context) ([]core.Worker, error)
 	Audit(ctx context.Context, e core.AuditEntry) error
