@@ -2,95 +2,259 @@ package main
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"os"
-	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"agent-sandboxing/core/config"
 )
 
-var snake = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)+$`)
-
-// Every code that the program can show must be on the README's operations page.
-func TestREADME_ListsEveryErrorCode(t *testing.T) {
-	t.Parallel()
-	readme, err := os.ReadFile("README.md")
+// readme is the file, or one section of it: from its heading to the next one of the same level.
+func readme(t *testing.T, heading string) string {
+	t.Helper()
+	b, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	codes := errorCodes(t)
-	if len(codes) < 20 {
+	if heading == "" {
+		return string(b)
+	}
+	_, rest, found := strings.Cut(string(b), "\n"+heading+"\n")
+	if !found {
+		t.Fatalf("the README has no section %q", heading)
+	}
+	level := heading[:strings.IndexByte(heading, ' ')]
+	for _, end := range []string{"\n# ", "\n## ", "\n### "} {
+		if len(end)-2 <= len(level) {
+			rest, _, _ = strings.Cut(rest, end)
+		}
+	}
+	return rest
+}
+
+var (
+	entry = regexp.MustCompile("(?m)^(?:\\| |- )((?:`[^`]+`(?:, )?)+)")
+	quote = regexp.MustCompile("`([^`]+)`")
+)
+
+// entries maps each name in front of a table's row or a list's line to that line.
+func entries(section string) map[string]string {
+	lines := map[string]string{}
+	for line := range strings.Lines(section) {
+		for _, name := range quote.FindAllStringSubmatch(entry.FindString(line), -1) {
+			lines[name[1]] = line
+		}
+	}
+	return lines
+}
+
+// Every code that the program can show or store is on the operations page, and no other.
+func TestREADME_ListsEveryCode(t *testing.T) {
+	t.Parallel()
+	codes := collectCodes(parseSource(t))
+	if len(codes) < 150 {
 		t.Fatalf("found only %d codes: the search is broken", len(codes))
 	}
-	for _, code := range codes {
-		if !strings.Contains(string(readme), "`"+code+"`") {
-			t.Errorf("the README does not list %s", code)
+	listed := entries(readme(t, "### Codes"))
+	for code, place := range codes {
+		if listed[code] == "" {
+			t.Errorf("the README does not list %s, made in %s", code, place)
+		}
+	}
+	for code := range listed {
+		if codes[code] == "" {
+			t.Errorf("the README lists %s, which the program does not know", code)
 		}
 	}
 }
 
-// errorCodes collects the second argument of every core.Fail, and every Code of a core.Error, that
-// stands in the source as a literal or as a constant named Code….
-func errorCodes(t *testing.T) []string {
-	t.Helper()
-	var codes []string
-	add := func(e ast.Expr) {
-		if lit, ok := e.(*ast.BasicLit); ok && lit.Kind == token.STRING {
-			if s, err := strconv.Unquote(lit.Value); err == nil && snake.MatchString(s) {
-				codes = append(codes, s)
+// Every event type is there with every field of its payload.
+func TestREADME_ListsEveryEvent(t *testing.T) {
+	t.Parallel()
+	types, fields := collectEvents(parseSource(t)["core"])
+	if len(types) < 30 {
+		t.Fatalf("found only %d event types: the search is broken", len(types))
+	}
+	listed := entries(readme(t, "### Events"))
+	for event, payload := range types {
+		line, found := listed[event]
+		if !found {
+			t.Errorf("the README does not list the event %s", event)
+		}
+		_, cells, _ := strings.Cut(line, "` |")
+		for _, field := range fields[payload] {
+			if found && !strings.Contains(cells, "`"+field+"`") {
+				t.Errorf("the README does not say that %s has a %s", event, field)
 			}
 		}
 	}
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	for event := range listed {
+		if types[event] == "" {
+			t.Errorf("the README lists the event %s, which the program does not know", event)
 		}
-		if d.IsDir() && (d.Name() == "node_modules" || d.Name() == "e2e" || d.Name() == "githubtest" || d.Name() == "modeltest" || strings.HasPrefix(d.Name(), ".") && d.Name() != ".") {
-			return filepath.SkipDir
+	}
+}
+
+// The table of variables is that of core/config, with its defaults.
+func TestREADME_ListsEveryVariable(t *testing.T) {
+	t.Parallel()
+	listed := entries(readme(t, "### Configuration"))
+	known := variables(reflect.TypeFor[config.Config](), "")
+	for name, fallback := range known {
+		switch line := listed[name]; {
+		case line == "":
+			t.Errorf("the README does not list %s", name)
+		case !strings.Contains(line, "`"+fallback+"`") && fallback != "":
+			t.Errorf("the README does not say that %s defaults to %s", name, fallback)
 		}
-		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return nil
+	}
+	for name := range listed {
+		if _, found := known[name]; !found {
+			t.Errorf("the README lists %s, which core/config does not read", name)
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
+	}
+}
+
+// variables are the names that a configuration struct is read from, with their defaults.
+func variables(of reflect.Type, prefix string) map[string]string {
+	found := map[string]string{}
+	for field := range of.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("env"), ",")
+		switch {
+		case name != "":
+			found[prefix+name] = field.Tag.Get("envDefault")
+		case field.Type.Kind() == reflect.Struct:
+			for name, fallback := range variables(field.Type, prefix+field.Tag.Get("envPrefix")) {
+				found[name] = fallback
+			}
 		}
+	}
+	return found
+}
+
+// Every folder is in the map, and every command and target that the README tells people to run exists.
+func TestREADME_NamesOnlyWhatIsThere(t *testing.T) {
+	t.Parallel()
+	text := readme(t, "")
+	for _, folder := range folders(t) {
+		if !strings.Contains(readme(t, "## Where things are"), "`"+folder+"/") {
+			t.Errorf("the map of folders lacks %s", folder)
+		}
+	}
+	for _, path := range regexp.MustCompile(`\b(?:scripts|core|sandbox|agent)/[a-z/-]*[a-z]`).FindAllString(text, -1) {
+		if _, err := os.Stat(path); err != nil {
+			t.Errorf("the README names %s: %v", path, err)
+		}
+	}
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range regexp.MustCompile("(?m)(?:^|`)make ([a-z-]+)").FindAllStringSubmatch(text, -1) {
+		if !strings.Contains(string(makefile), "\n"+target[1]+":") {
+			t.Errorf("the README names make %s, which the Makefile does not know", target[1])
+		}
+	}
+}
+
+// folders are those at the top that are kept in git and not hidden.
+func folders(t *testing.T) []string {
+	t.Helper()
+	ignored, err := os.ReadFile(".gitignore")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []string
+	for _, f := range all {
+		if f.IsDir() && f.Name()[0] != '.' && !strings.Contains(string(ignored), "/"+f.Name()+"/\n") {
+			kept = append(kept, f.Name())
+		}
+	}
+	if len(kept) < 10 {
+		t.Fatalf("found only the folders %v: the search is broken", kept)
+	}
+	return kept
+}
+
+// collectEvents maps each event type of core to its payload's struct, and each struct to the names
+// of its fields in JSON.
+func collectEvents(files []*ast.File) (types map[string]string, fields map[string][]string) {
+	types, fields = map[string]string{}, map[string][]string{}
+	constants := map[string][]string{} // values by type
+	for _, file := range files {
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
-			case *ast.CallExpr:
-				name := ""
-				switch f := n.Fun.(type) {
-				case *ast.SelectorExpr:
-					name = f.Sel.Name
-				case *ast.Ident:
-					name = f.Name
-				}
-				if name == "Fail" && len(n.Args) == 3 {
-					add(n.Args[1])
-				}
-			case *ast.KeyValueExpr:
-				if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Code" {
-					add(n.Value)
+			case *ast.TypeSpec:
+				if s, ok := n.Type.(*ast.StructType); ok {
+					fields[n.Name.Name] = jsonNames(s)
 				}
 			case *ast.ValueSpec:
-				for i, name := range n.Names {
-					if strings.HasPrefix(name.Name, "Code") && i < len(n.Values) {
-						add(n.Values[i])
+				if typed, ok := n.Type.(*ast.Ident); ok {
+					for _, v := range n.Values {
+						constants[typed.Name] = append(constants[typed.Name], literals(v)...)
 					}
 				}
 			}
 			return true
 		})
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
-	slices.Sort(codes)
-	return slices.Compact(codes)
+	for _, file := range files {
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Name.Name != "EventType" || f.Recv == nil {
+				continue
+			}
+			payload := f.Recv.List[0].Type.(*ast.Ident).Name
+			names := literals(f.Body)
+			if len(names) == 0 { // PublicationChanged: each of the constants
+				names = constants["EventType"]
+			}
+			for _, name := range names {
+				if !strings.HasSuffix(name, "_") {
+					types[name] = payload
+					continue
+				}
+				for _, state := range constants["SandboxState"] {
+					types[name+state] = payload
+				}
+			}
+		}
+	}
+	return types, fields
+}
+
+func jsonNames(s *ast.StructType) []string {
+	var names []string
+	for _, f := range s.Fields.List {
+		if f.Tag == nil {
+			continue
+		}
+		tag, _ := strconv.Unquote(f.Tag.Value) // the parser has read it
+		if name, _, _ := strings.Cut(reflect.StructTag(tag).Get("json"), ","); name != "" && name != "-" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// literals are the strings below a node, without duplicates.
+func literals(n ast.Node) []string {
+	var found []string
+	ast.Inspect(n, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.BasicLit); ok {
+			if s, err := strconv.Unquote(lit.Value); err == nil && strings.HasPrefix(lit.Value, `"`) && !slices.Contains(found, s) {
+				found = append(found, s)
+			}
+		}
+		return true
+	})
+	return found
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -57,7 +58,7 @@ func run(ctx context.Context, role config.Role) (err error) {
 	}
 	p := &process{cfg: cfg, redact: redact.New(cfg.Secrets()...)}
 	p.log = slog.New(slog.NewJSONHandler(redactedWriter{p.redact, os.Stderr}, nil))
-	keys, err := openKeys(cfg)
+	keys, err := p.openKeys()
 	if err != nil {
 		return err
 	}
@@ -117,8 +118,12 @@ func (p *process) people() (err error) {
 }
 
 // serve runs the role's parts until ctx ends or one of them fails, then stops all.
-func (p *process) serve(ctx context.Context, role config.Role, listener net.Listener) error {
-	group, ctx := errgroup.WithContext(ctx)
+func (p *process) serve(parent context.Context, role config.Role, listener net.Listener) error {
+	server, err := p.web()
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(parent)
 	group.Go(func() error {
 		err := p.store.Listen(ctx, store.Handler{Session: p.hub.Wake, Partial: p.hub.WakePartial, Work: p.hub.WakeWork})
 		if ctx.Err() != nil {
@@ -128,22 +133,29 @@ func (p *process) serve(ctx context.Context, role config.Role, listener net.List
 	})
 	group.Go(func() error { return p.watchDatabase(ctx) })
 	if role != config.Worker {
-		server, err := p.web() //nolint:contextcheck // each request brings its own
-		if err != nil {
-			return err
-		}
 		group.Go(func() error { return server.Run(ctx, listener) })
 		group.Go(func() error { return p.prune(ctx) })
 		p.log.InfoContext(ctx, "listening", "address", listener.Addr().String(), "version", version)
 	}
 	if role != config.Web {
-		w, err := newWorker(ctx, p)
-		if err != nil {
-			return err
-		}
-		group.Go(func() error { return w.run(ctx, role == config.Serve) })
+		// In here, because it asks Docker and GitHub first, and pages must not wait for them.
+		group.Go(func() error {
+			w, err := newWorker(ctx, p)
+			if err != nil {
+				return err
+			}
+			return w.run(ctx, role == config.Serve)
+		})
 	}
-	return group.Wait()
+	if err := group.Wait(); err != nil && !stopped(parent, err) {
+		return err
+	}
+	return nil
+}
+
+// stopped says that an error is only how something said that it was told to end.
+func stopped(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && errors.Is(err, context.Canceled)
 }
 
 func (p *process) web() (*web.Server, error) {
@@ -194,28 +206,39 @@ func (p *process) watchDatabase(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	case <-p.database.Done():
-		return core.Fail(core.Unavailable, "postgres_failed", "The local Postgres has stopped. Its log is in DATA_DIR/postgres; start the server again.")
+		return core.Fail(core.Unavailable, "postgres_failed", "The local Postgres has stopped; what it said last is in this log. Start the server again.")
 	}
 }
 
 // openKeys reads ENCRYPTION_KEYS, or the key file that serve makes in DATA_DIR.
-func openKeys(cfg config.Config) (*seal.Keyring, error) {
-	if !cfg.EncryptionKeys.Empty() {
-		return seal.Parse(cfg.EncryptionKeys.Reveal())
-	}
-	path := cfg.DataDir + "/encryption.key"
-	b, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		if err := os.MkdirAll(cfg.DataDir, 0o755); err != nil {
-			return nil, fmt.Errorf("make DATA_DIR: %w", err)
+func (p *process) openKeys() (*seal.Keyring, error) {
+	list := p.cfg.EncryptionKeys.Reveal()
+	if list == "" {
+		var err error
+		if list, err = keyFile(p.cfg.DataDir); err != nil {
+			return nil, fmt.Errorf("encryption key: %w", err)
 		}
-		b = []byte(seal.NewKey("k1"))
-		err = os.WriteFile(path, b, 0o600)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("encryption key: %w", err)
+	p.redact.Add(config.EncryptionSecrets(list)...)
+	return seal.Parse(list)
+}
+
+// keyFile reads the key file of a data folder, made when there is none. It appears whole or not at
+// all: half a key would make every stored token unreadable.
+func keyFile(dir string) (string, error) {
+	path := filepath.Join(dir, "encryption.key")
+	b, err := os.ReadFile(path)
+	if !errors.Is(err, os.ErrNotExist) {
+		return string(b), err
 	}
-	return seal.Parse(string(b))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	key := seal.NewKey("k1")
+	if err := os.WriteFile(path+".new", []byte(key), 0o600); err != nil {
+		return "", err
+	}
+	return key, os.Rename(path+".new", path)
 }
 
 // redactedWriter takes every known secret out of each log line: the last net, not the first.

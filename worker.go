@@ -19,6 +19,7 @@ import (
 	"agent-sandboxing/core/github"
 	"agent-sandboxing/core/mirror"
 	"agent-sandboxing/core/publish"
+	"agent-sandboxing/core/redact"
 	"agent-sandboxing/core/turn"
 	"agent-sandboxing/sandbox"
 	"agent-sandboxing/sandbox/docker"
@@ -47,6 +48,7 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
+	minted := redactedTokens{app, p.redact}
 	instance, err := p.store.Instance(ctx)
 	if err != nil {
 		return nil, err
@@ -58,7 +60,7 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 		return nil, err
 	}
 	m, err := mirror.New(mirror.Options{
-		Dir: filepath.Join(p.cfg.DataDir, "mirror"), GitURL: p.bases.GitURL, Tokens: app,
+		Dir: filepath.Join(p.cfg.DataDir, "mirror"), GitURL: p.bases.GitURL, Tokens: minted,
 		CloneDepth: p.cfg.CloneDepth, FixturesDir: p.cfg.FixturesDir, Log: p.log,
 	})
 	if err != nil {
@@ -82,7 +84,7 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 	}
 	w.processor = turn.NewProcessor(turn.Options{
 		Store: p.store, Sandboxes: w.sandboxes, Agent: loop, Mirror: m, Signals: p.hub, Redactor: p.redact,
-		Publisher: w.publisher(app, info, m), Worker: func() core.Worker { return *w.self.Load() }, Log: p.log,
+		Publisher: w.publisher(minted, info, m), Worker: func() core.Worker { return *w.self.Load() }, Log: p.log,
 		Summarize: func(previous string, request core.Message, f core.Finish) string {
 			clean, _ := p.redact.Text(agent.SummaryLine(previous, request.Text, f))
 			return clean
@@ -102,6 +104,21 @@ func openApp(p *process) (*github.App, error) {
 		return nil, fmt.Errorf("GITHUB_APP_PRIVATE_KEY_FILE: %w", err)
 	}
 	return app, nil
+}
+
+// redactedTokens is the App whose tokens the redactor knows before anybody has them.
+type redactedTokens struct {
+	*github.App
+	redact *redact.Redactor
+}
+
+// Mint is the App's own.
+func (t redactedTokens) Mint(ctx context.Context, repo core.Repository, purpose core.TokenPurpose) (core.RepoToken, error) {
+	token, err := t.App.Mint(ctx, repo, purpose)
+	if err == nil {
+		t.redact.AddUntil(token.ExpiresAt, token.Value)
+	}
+	return token, err
 }
 
 func openAgent(p *process) (*agent.Agent, error) {
@@ -126,7 +143,7 @@ func (w *worker) probe(ctx context.Context, app *github.App) github.AppInfo {
 }
 
 // publisher signs commits as the App's bot; when GitHub did not say who that is, by a plain name.
-func (w *worker) publisher(app *github.App, info github.AppInfo, m *mirror.Mirror) *publish.Service {
+func (w *worker) publisher(app redactedTokens, info github.AppInfo, m *mirror.Mirror) *publish.Service {
 	bot := publish.Identity{Name: "agent-sandboxing[bot]", Email: "agent-sandboxing[bot]@" + w.bases.NoreplyHost()}
 	if info.Slug != "" {
 		bot.Name, bot.Email = info.Committer()
@@ -176,22 +193,10 @@ func (w *worker) report(ctx context.Context) {
 // observe looks at Docker and the disk.
 func (w *worker) observe(ctx context.Context) {
 	self := *w.self.Load()
-	self.Status.Docker = "ok"
-	if host, err := w.runtime.Host(ctx); err != nil {
-		self.Status.Docker = core.CodeOf(err)
-	} else {
+	seen := w.sandboxes.Status(ctx)
+	self.Status.Docker, self.Status.Runtime, self.Status.Image, self.Status.RunningBoxes = seen.Docker, seen.Runtime, seen.Image, seen.RunningBoxes
+	if host, err := w.runtime.Host(ctx); err == nil {
 		self.Host = host
-	}
-	if c, err := w.runtime.Capabilities(ctx); err == nil {
-		self.Status.Image = c.ImageRef
-	}
-	if list, err := w.runtime.List(ctx); err == nil {
-		self.Status.RunningBoxes = 0
-		for _, s := range list {
-			if s.Running {
-				self.Status.RunningBoxes++
-			}
-		}
 	}
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(w.cfg.DataDir, &disk); err == nil {

@@ -17,8 +17,8 @@
 //	GET  /chat-sessions/:id/publish    200 with the newest publication and the pull request
 //	GET  /chat-sessions/:id/events     200 {"events":[…],"last_sequence":n}; ?after=n&limit=1..1000
 //
-// With Accept: text/event-stream the last one is a stream that goes on: unnamed messages with
-// "id: <sequence>", resumed from the larger of ?after= and Last-Event-ID.
+// Without an Accept that names JSON, or with text/event-stream, the last one is a stream that goes
+// on: unnamed messages with "id: <sequence>", resumed from the larger of ?after= and Last-Event-ID.
 //
 // A failure is {"error":{"code":"…","message":"…","request_id":"…"}} with the status of its kind.
 package handlers
@@ -56,7 +56,6 @@ type Handlers struct {
 
 // Site is what every page says of this installation.
 type Site struct {
-	Name       string   // its own name, "" for none
 	GitHubHost string   // "github.com", or the Enterprise host
 	GitHubURL  string   // web address without a slash at the end
 	DemoPeople []string // the stand-in's logins in a demo, nil otherwise

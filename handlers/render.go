@@ -33,9 +33,12 @@ func WantsJSON(r *http.Request) bool {
 	return strings.Contains(accept, "application/json") && !strings.Contains(accept, "text/html")
 }
 
-// WantsStream says that the request asks for an event stream.
+// WantsStream says that the request asks for an event stream: by name, or by naming neither JSON nor
+// a page at the address of a session's events, which is a stream first of all.
 func WantsStream(r *http.Request) bool {
-	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+	accept := r.Header.Get("Accept")
+	return strings.Contains(accept, "text/event-stream") ||
+		strings.HasSuffix(r.URL.Path, "/events") && !strings.Contains(accept, "application/json") && !strings.Contains(accept, "text/html")
 }
 
 // seeOther sends a browser to another page of ours after a form. htmx follows a redirect by itself
@@ -51,7 +54,7 @@ func seeOther(c echo.Context, path string) error {
 // Frame is the layout's part of the props.
 func (h *Handlers) Frame(c echo.Context, title, active string) layout.Props {
 	p := layout.Props{
-		Title: title, Active: active, Installation: h.Site.Name,
+		Title: title, Active: active,
 		Theme: theme(c.Request()), Path: c.Request().URL.RequestURI(), Now: time.Now(),
 		Flash: flashes[c.QueryParam("did")],
 	}

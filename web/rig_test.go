@@ -291,6 +291,7 @@ func (b *browser) open(method, path string, body io.Reader, headers ...string) *
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	req.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}

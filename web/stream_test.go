@@ -215,6 +215,21 @@ func TestEvents_AsAList(t *testing.T) {
 	}
 }
 
+func TestEvents_AreAStreamUnlessAListIsAskedFor(t *testing.T) {
+	t.Parallel()
+	b := newRig(t).signedIn(t, owner)
+	// A cursor of another log ends the stream at once.
+	path := "/chat-sessions/" + string(b.finished().id) + "/events?after=100000"
+	for accept, want := range map[string]string{
+		"": "text/event-stream", "*/*": "text/event-stream", "text/event-stream": "text/event-stream",
+		"application/json": "application/json", "text/html,application/xhtml+xml,*/*;q=0.8": "application/json",
+	} {
+		if got := b.get(path, "Accept", accept).header.Get("Content-Type"); got != want {
+			t.Errorf("Accept %q: %s, want %s", accept, got, want)
+		}
+	}
+}
+
 func TestStream_AnUnknownCursorIsToldToStartAnew(t *testing.T) {
 	t.Parallel()
 	b := newRig(t).signedIn(t, owner)

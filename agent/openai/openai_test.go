@@ -23,26 +23,37 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// quick makes a client that gives up soon.
-func quick(t *testing.T, url string, dialect openai.Dialect) *openai.Client {
+// watchful is a client that gives up on a silent server after watchdog; 0 leaves it its own
+// patience, which a busy machine does not exhaust.
+func watchful(t *testing.T, url string, dialect openai.Dialect, watchdog time.Duration) *openai.Client {
 	t.Helper()
 	c := openai.New(openai.Options{
 		BaseURL: url + "/v1", Key: "sk-test-key-0123456789", Model: "some/model", Dialect: dialect,
 		RetryWait: time.Millisecond,
-		Timeouts: openai.Timeouts{
-			Headers: 300 * time.Millisecond, FirstData: 300 * time.Millisecond, Idle: 300 * time.Millisecond, Progress: 300 * time.Millisecond,
-		},
+		Timeouts:  openai.Timeouts{Headers: watchdog, FirstData: watchdog, Idle: watchdog, Progress: watchdog},
 	})
 	t.Cleanup(c.Close)
 	return c
 }
 
-func scripted(t *testing.T, replies ...modeltest.Reply) (*modeltest.Server, *openai.Client) {
+// patient is a client whose answers come, however late.
+func patient(t *testing.T, url string, dialect openai.Dialect) *openai.Client {
+	t.Helper()
+	return watchful(t, url, dialect, 0)
+}
+
+func serve(t *testing.T, replies ...modeltest.Reply) (*modeltest.Server, string) {
 	t.Helper()
 	model := modeltest.NewServer(modeltest.Sequence(replies...), 0)
 	server := httptest.NewServer(model)
 	t.Cleanup(server.Close)
-	return model, quick(t, server.URL, "")
+	return model, server.URL
+}
+
+func scripted(t *testing.T, replies ...modeltest.Reply) (*modeltest.Server, *openai.Client) {
+	t.Helper()
+	model, url := serve(t, replies...)
+	return model, patient(t, url, "")
 }
 
 func hello() agent.Request {
@@ -110,7 +121,7 @@ func TestStream_OpenRouterGetsItsKeys(t *testing.T) {
 	model := modeltest.NewServer(modeltest.Sequence(modeltest.Reply{Text: "ok"}), 0)
 	server := httptest.NewServer(model)
 	t.Cleanup(server.Close)
-	c := quick(t, server.URL, openai.DialectOpenRouter)
+	c := patient(t, server.URL, openai.DialectOpenRouter)
 	if _, err := c.Stream(t.Context(), hello(), agent.Listener{}); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +161,11 @@ func TestStream_FailuresHaveTheirCodes(t *testing.T) {
 				Text: "some words before it breaks", Fault: test.fault,
 				Calls: []modeltest.Call{{Name: "write", Arguments: `{"path":"a","content":"b"}`}},
 			}
-			model, c := scripted(t, reply, reply, reply, reply)
+			model, url := serve(t, reply, reply, reply, reply)
+			c := patient(t, url, "")
+			if test.code == core.CodeModelTimeout {
+				c = watchful(t, url, "", 300*time.Millisecond)
+			}
 			retries := 0
 			got, err := c.Stream(t.Context(), hello(), agent.Listener{Retry: func(context.Context, core.ModelRequestRetry) error {
 				retries++
@@ -177,7 +192,7 @@ func TestStream_UnreachableIsRetriedAndUnavailable(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
 	retries := 0
-	_, err := quick(t, server.URL, "").Stream(t.Context(), hello(), agent.Listener{Retry: func(context.Context, core.ModelRequestRetry) error {
+	_, err := patient(t, server.URL, "").Stream(t.Context(), hello(), agent.Listener{Retry: func(context.Context, core.ModelRequestRetry) error {
 		retries++
 		return nil
 	}})
@@ -220,7 +235,7 @@ func raw(t *testing.T, text string) *openai.Client {
 		_, _ = io.WriteString(w, text)
 	}))
 	t.Cleanup(server.Close)
-	return quick(t, server.URL, "")
+	return patient(t, server.URL, "")
 }
 
 func TestStream_ReadsWhatProvidersReallySend(t *testing.T) {
@@ -306,7 +321,7 @@ func TestStream_TakesNothingButAnEventStream(t *testing.T) {
 			_, _ = io.WriteString(w, test.body)
 		}))
 		t.Cleanup(server.Close)
-		if _, err := quick(t, server.URL, "").Stream(t.Context(), hello(), agent.Listener{}); core.CodeOf(err) != test.code {
+		if _, err := patient(t, server.URL, "").Stream(t.Context(), hello(), agent.Listener{}); core.CodeOf(err) != test.code {
 			t.Errorf("%s %s gives %v, want %s", test.kind, test.body, err, test.code)
 		}
 	}

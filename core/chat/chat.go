@@ -19,14 +19,12 @@ type Store interface {
 	// RefreshUserToken runs refresh on the token under a row lock and stores what it returns; when
 	// another request has refreshed it meanwhile (version differs) it returns that one instead.
 	RefreshUserToken(ctx context.Context, id core.UserID, version int64, refresh func(core.UserToken) (core.UserToken, error)) (core.UserToken, error)
-	DeleteUserToken(ctx context.Context, id core.UserID) error
 
 	CreateLogin(ctx context.Context, id core.UserID) (core.Login, error)
 	// Login returns a live login with its user and moves its last_seen_at at most once a minute;
 	// Unauthenticated signed_out when it is revoked, idle for 7 days or 30 days old.
 	Login(ctx context.Context, id core.LoginID) (core.Login, core.User, error)
 	EndLogin(ctx context.Context, id core.LoginID) error
-	EndLogins(ctx context.Context, id core.UserID) error
 
 	// CreateSession inserts session and first message; a repeated ClientKey returns the first one.
 	CreateSession(ctx context.Context, n core.NewSession) (core.ChatSession, error)
@@ -63,6 +61,8 @@ type Store interface {
 	DiffIndex(ctx context.Context, session core.SessionID, id core.ArtifactID) ([]core.ChangedFile, error)
 	// LatestDiffID is "" when nothing was captured yet.
 	LatestDiffID(ctx context.Context, id core.SessionID) (core.ArtifactID, error)
+	// PullRequest is the session's pull request, nil when there is none.
+	PullRequest(ctx context.Context, id core.SessionID) (*core.PullRequest, error)
 	Publication(ctx context.Context, session core.SessionID, id core.PublicationID) (core.Publication, error)
 	Workers(ctx context.Context) ([]core.Worker, error)
 	Audit(ctx context.Context, e core.AuditEntry) error

@@ -40,12 +40,15 @@ func (s *Service) Growing(ctx context.Context, id core.SessionID, message core.M
 	return s.store.Message(ctx, id, message)
 }
 
-// Events lists the session's log after a sequence, oldest first.
-func (s *Service) Events(ctx context.Context, user core.User, id core.SessionID, after int64, limit int) ([]core.Event, error) {
-	if _, _, err := s.Open(ctx, user, id, "events_view"); err != nil {
-		return nil, err
+// Events lists the session's log after a sequence, oldest first. last is the session's newest
+// sequence when the reading began.
+func (s *Service) Events(ctx context.Context, user core.User, id core.SessionID, after int64, limit int) (events []core.Event, last int64, err error) {
+	session, _, err := s.Open(ctx, user, id, "events_view")
+	if err != nil {
+		return nil, 0, err
 	}
-	return s.store.EventsSince(ctx, id, after, limit)
+	events, err = s.store.EventsSince(ctx, id, after, limit)
+	return events, session.LastSequence, err
 }
 
 // Session is the session alone, for pages that only name it.
@@ -101,12 +104,9 @@ func (s *Service) Diff(ctx context.Context, user core.User, id core.SessionID, d
 		return Diff{}, err
 	}
 	d := Diff{Session: session, Rights: rights, Artifact: a, Files: files, Latest: latest}
-	t, err := s.store.Timeline(ctx, id, 0, 1)
-	if err != nil {
-		return Diff{}, err
+	pull, err := s.store.PullRequest(ctx, id)
+	if pull != nil {
+		d.PullNumber = pull.Number
 	}
-	if t.PullRequest != nil {
-		d.PullNumber = t.PullRequest.Number
-	}
-	return d, nil
+	return d, err
 }

@@ -200,6 +200,14 @@ func (c *Config) check(role Role) []error {
 			add("GITHUB_BASE_URL must be an http or https address without user information")
 		}
 	}
+	switch c.BashPolicy { // web freezes it on each new session
+	case core.PolicySeed, core.PolicyBuild, core.PolicyReadonly, core.PolicyOpen:
+	default:
+		add("BASH_POLICY must be seed, build, readonly or open")
+	}
+	if c.EnableFixtures && !filepath.IsAbs(c.FixturesDir) {
+		add("ENABLE_FIXTURES needs FIXTURES_DIR, an absolute path")
+	}
 	if role == Serve || role == Worker {
 		p = append(p, c.checkWorker()...)
 	}
@@ -232,11 +240,6 @@ func (c *Config) checkWorker() []error {
 	if c.Model.OpenRouterAPIKey.Empty() {
 		p = append(p, errors.New("OPENROUTER_API_KEY is not set: the agent needs a key for MODEL_BASE_URL"))
 	}
-	switch c.BashPolicy {
-	case core.PolicySeed, core.PolicyBuild, core.PolicyReadonly, core.PolicyOpen:
-	default:
-		p = append(p, errors.New("BASH_POLICY must be seed, build, readonly or open"))
-	}
 	if c.Sandbox.Runtime != "runc" && c.Sandbox.Runtime != "runsc" {
 		p = append(p, errors.New("SANDBOX_RUNTIME must be runc or runsc"))
 	}
@@ -245,9 +248,6 @@ func (c *Config) checkWorker() []error {
 	}
 	if c.CloneDepth < 0 {
 		p = append(p, errors.New("CLONE_DEPTH must be 0 (everything) or a number of commits"))
-	}
-	if c.EnableFixtures && !filepath.IsAbs(c.FixturesDir) {
-		p = append(p, errors.New("ENABLE_FIXTURES needs FIXTURES_DIR, an absolute path"))
 	}
 	return p
 }
@@ -260,15 +260,23 @@ func (c *Config) strip(role Role) {
 	}
 }
 
-// Secrets lists every secret value that the process holds, for the redactor.
+// Secrets lists every secret value that the process holds, for the redactor. The database's password
+// counts only inside its URL: alone it may be a word that texts are full of.
 func (c *Config) Secrets() []string {
 	all := []string{c.DatabaseURL.Reveal(), c.GitHub.ClientSecret.Reveal(), c.Model.OpenRouterAPIKey.Reveal()}
-	for pair := range strings.SplitSeq(c.EncryptionKeys.Reveal(), ",") {
+	all = append(all, EncryptionSecrets(c.EncryptionKeys.Reveal())...)
+	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
+}
+
+// EncryptionSecrets are the keys of a comma list of id:key.
+func EncryptionSecrets(list string) []string {
+	var keys []string
+	for pair := range strings.SplitSeq(list, ",") {
 		if _, key, ok := strings.Cut(pair, ":"); ok {
-			all = append(all, key)
+			keys = append(keys, key)
 		}
 	}
-	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
+	return keys
 }
 
 func loopback(host string) bool {

@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -57,10 +58,41 @@ func TestParse_WebHoldsNeitherModelKeyNorAppKey(t *testing.T) {
 	}
 }
 
+func TestParse_WebChecksWhatItFreezesOnSessions(t *testing.T) {
+	t.Parallel()
+	vars := valid()
+	vars["DATABASE_URL"], vars["ENCRYPTION_KEYS"] = "postgres://x", "a:AAAA"
+	vars["BASH_POLICY"], vars["ENABLE_FIXTURES"], vars["FIXTURES_DIR"] = "anything", "true", "relative"
+	_, err := Parse(Web, vars)
+	if err == nil || !strings.Contains(err.Error(), "BASH_POLICY") || !strings.Contains(err.Error(), "FIXTURES_DIR") {
+		t.Errorf("web: %v", err)
+	}
+}
+
+func TestConfig_SecretsAreAllThatItHolds(t *testing.T) {
+	t.Parallel()
+	vars := valid()
+	vars["DATABASE_URL"], vars["ENCRYPTION_KEYS"] = "postgres://app:canary-password@db/app", "new:canary-key-1,old:canary-key-2"
+	c, err := Parse(Serve, vars)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"canary-secret", "canary-model", "postgres://app:canary-password@db/app", "canary-key-1", "canary-key-2"} {
+		if !slices.Contains(c.Secrets(), want) {
+			t.Errorf("Secrets lacks %s", want)
+		}
+	}
+}
+
 func TestParse_WebAndWorkerNeedTheSharedDatabaseAndKeys(t *testing.T) {
 	t.Parallel()
 	for _, role := range []Role{Web, Worker} {
-		_, err := Parse(role, valid())
+		vars := valid()
+		vars["BASH_POLICY"] = "sed"
+		_, err := Parse(role, vars)
+		if err == nil || !strings.Contains(err.Error(), "BASH_POLICY") {
+			t.Errorf("%s took a policy that does not exist: %v", role, err)
+		}
 		if err == nil || !strings.Contains(err.Error(), "DATABASE_URL") || !strings.Contains(err.Error(), "ENCRYPTION_KEYS") {
 			t.Errorf("%s: %v", role, err)
 		}

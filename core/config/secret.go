@@ -5,9 +5,6 @@ import "log/slog"
 // Secret is a value that cannot be printed by accident: fmt, slog and json show [secret].
 type Secret struct{ value string }
 
-// NewSecret wraps a value.
-func NewSecret(v string) Secret { return Secret{v} }
-
 // Reveal is the value itself; call it only where it is used.
 func (s Secret) Reveal() string { return s.value }
 

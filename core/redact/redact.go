@@ -8,9 +8,11 @@
 package redact
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Mark stands where a secret was.
@@ -23,29 +25,34 @@ const minSecret = 6
 // Redactor replaces known secrets and token shapes. It is safe for concurrent use.
 type Redactor struct {
 	mu       sync.RWMutex
-	forms    map[string]struct{}
+	forms    map[string]time.Time // until when each is secret; zero is for ever
 	replacer *strings.Replacer
 }
 
 // New makes a Redactor that knows secrets. Values shorter than 6 bytes are ignored.
 func New(secrets ...string) *Redactor {
-	r := &Redactor{forms: map[string]struct{}{}, replacer: strings.NewReplacer()}
+	r := &Redactor{forms: map[string]time.Time{}, replacer: strings.NewReplacer()}
 	r.Add(secrets...)
 	return r
 }
 
 // Add makes more secrets known, from the next call of Text on.
-func (r *Redactor) Add(secrets ...string) {
+func (r *Redactor) Add(secrets ...string) { r.add(time.Time{}, secrets) }
+
+// AddUntil makes a secret known that is worthless after end, so that it can be forgotten then.
+func (r *Redactor) AddUntil(end time.Time, secret string) { r.add(end, []string{secret}) }
+
+func (r *Redactor) add(end time.Time, secrets []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before := len(r.forms)
+	now := time.Now()
+	maps.DeleteFunc(r.forms, func(_ string, end time.Time) bool { return !end.IsZero() && end.Before(now) })
 	for _, s := range secrets {
 		for _, form := range forms(strings.TrimSpace(s)) {
-			r.forms[form] = struct{}{}
+			if known, ok := r.forms[form]; !ok || !known.IsZero() {
+				r.forms[form] = end
+			}
 		}
-	}
-	if len(r.forms) == before {
-		return
 	}
 	// Replacer prefers earlier pairs at the same position: the longest form has to win.
 	all := make([]string, 0, len(r.forms))

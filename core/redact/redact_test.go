@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -91,6 +92,18 @@ func TestAdd_IgnoresWhatIsTooShortAndTrims(t *testing.T) {
 	r := New("", "a", "12345", "  spaced-secret\n")
 	if out, n := r.Text("a 12345 b spaced-secret"); out != "a 12345 b [redacted]" || n != 1 {
 		t.Errorf("got %q, %d", out, n)
+	}
+}
+
+func TestAddUntil_ForgetsAtTheEndAndNeverWhatIsForEver(t *testing.T) {
+	t.Parallel()
+	r := New("lasting-secret")
+	r.AddUntil(time.Now().Add(time.Hour), "living-secret")
+	r.AddUntil(time.Now().Add(-time.Hour), "ended-secret")
+	r.AddUntil(time.Now().Add(-time.Hour), "lasting-secret")
+	r.Add("another-secret") // forgets what has ended
+	if out, _ := r.Text("lasting-secret living-secret ended-secret another-secret"); out != "[redacted] [redacted] ended-secret [redacted]" {
+		t.Errorf("got %q", out)
 	}
 }
 

@@ -136,13 +136,15 @@ func (s *Store) CancelRequested(ctx context.Context, lease core.Lease) (cancel b
 	return cancel, mapError(err)
 }
 
-// Release gives the session back and, when something waits in it, wakes the workers.
-// core.ErrLeaseLost when it was not the caller's any more.
+// Release gives the session back and, when something waits in it, wakes the workers. A session whose
+// message still works is not given back: its end could not be written, so the lease runs out and the
+// reaper ends the message. core.ErrLeaseLost then, and when the session was not the caller's any more.
 func (s *Store) Release(ctx context.Context, lease core.Lease) error {
 	var waiting bool
 	err := s.pool.QueryRow(ctx, `
 		UPDATE chat_sessions s SET lease_owner = NULL, lease_until = NULL, lease_message = NULL
 		WHERE id = $1 AND lease_owner = $2 AND lease_until > clock_timestamp()
+		AND NOT EXISTS (SELECT FROM messages WHERE session_id = s.id AND state = 'working')
 		RETURNING EXISTS (SELECT FROM messages WHERE session_id = s.id AND state = 'queued')
 			OR EXISTS (SELECT FROM publications WHERE session_id = s.id AND `+duePublication+`)`,
 		lease.SessionID, lease.Owner).Scan(&waiting)

@@ -300,7 +300,8 @@ func TestHeartbeat_StopsThePreparationOfACancelledMessage(t *testing.T) {
 func TestRelease_GivesBackOnceOnly(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	claim := storetest.Working(t, s)
+	storetest.Session(t, s, storetest.User(t, s).ID)
+	claim := storetest.Claim(t, s)
 	must(t, s.Release(t.Context(), claim.Lease))
 	if err := s.Release(t.Context(), claim.Lease); !errors.Is(err, core.ErrLeaseLost) {
 		t.Errorf("second Release: %v, want ErrLeaseLost", err)
@@ -311,6 +312,23 @@ func TestRelease_GivesBackOnceOnly(t *testing.T) {
 }
 
 // Every write of a turn needs the lease: neither a lease that ran out nor somebody else's will do.
+func TestRelease_LeavesAWorkingMessageToTheReaper(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	claim := storetest.Working(t, s)
+	next := post(t, s, claim.Session, "Next")
+	if err := s.Release(t.Context(), claim.Lease); !errors.Is(err, core.ErrLeaseLost) {
+		t.Fatalf("Release while the message works: %v, want ErrLeaseLost", err)
+	}
+	reap(t, s, claim.Session.ID)
+	if m := message(t, s, *claim.Message); m.State != core.Failed {
+		t.Errorf("message = %s, want failed", m.State)
+	}
+	if c := storetest.Claim(t, s); c.Message.ID != next.ID {
+		t.Errorf("claimed %s, want the next message", c.Message.ID)
+	}
+}
+
 func TestLeasedWrites_FailOnceTheLeaseIsLost(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -327,8 +345,8 @@ func TestLeasedWrites_FailOnceTheLeaseIsLost(t *testing.T) {
 			_, err := s.StartMessage(ctx, l, queued.ID, "m")
 			return err
 		},
-		"EndQueued": func(ctx context.Context, l core.Lease) error {
-			return s.EndQueued(ctx, l, queued.ID, core.Failed, "sandbox_lost", "Gone.")
+		"FailQueued": func(ctx context.Context, l core.Lease) error {
+			return s.FailQueued(ctx, l, queued.ID, "sandbox_lost", "Gone.")
 		},
 		"SetPartial": func(ctx context.Context, l core.Lease) error { return s.SetPartial(ctx, l, claim.Message.ID, "So far") },
 		"FinishMessage": func(ctx context.Context, l core.Lease) error {

@@ -105,8 +105,8 @@ func changes() []change {
 			_, err := s.StartMessage(ctx, c.Lease, c.Message.ID, "m")
 			return err
 		}},
-		{"EndQueued", claimed, func(ctx context.Context, s *store.Store, c core.Claim) error {
-			return s.EndQueued(ctx, c.Lease, c.Message.ID, core.Failed, "image_missing", "x")
+		{"FailQueued", claimed, func(ctx context.Context, s *store.Store, c core.Claim) error {
+			return s.FailQueued(ctx, c.Lease, c.Message.ID, "image_missing", "x")
 		}},
 		{"Append", working, func(ctx context.Context, s *store.Store, c core.Claim) error {
 			return s.Append(ctx, c.Lease, core.ByAgent, c.Message.ID, core.CommandStarted{Name: "a"}, core.CommandFinished{Name: "a"})

@@ -191,7 +191,7 @@ func TestConversation_IsInTurns(t *testing.T) {
 	must(t, s.RemoveMessage(t.Context(), id, removed.ID, "octo-dev"))
 	storetest.Finish(t, s, first, "Answer one")
 	claim := storetest.Claim(t, s)
-	must(t, s.EndQueued(t.Context(), claim.Lease, second.ID, core.Failed, "sandbox_lost", "Gone."))
+	must(t, s.FailQueued(t.Context(), claim.Lease, second.ID, "sandbox_lost", "Gone."))
 	must(t, s.Release(t.Context(), claim.Lease))
 
 	got, err := s.Conversation(t.Context(), id, third.ID, 10)

@@ -86,7 +86,7 @@ func (tx *Tx) countLoss(ctx context.Context, id core.SessionID, prepared core.Me
 	case err != nil:
 		return err
 	case losses >= maxPreparations:
-		return tx.endQueued(ctx, id, prepared, core.Failed, codeWorkerLost, textLostThrice)
+		return tx.failQueued(ctx, id, prepared, codeWorkerLost, textLostThrice)
 	}
 	return tx.Append(ctx, id, core.ByPlatform, prepared, core.MessageRequeued{Losses: losses})
 }

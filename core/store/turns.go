@@ -37,9 +37,9 @@ func (s *Store) StartMessage(ctx context.Context, lease core.Lease, id core.Mess
 	return started, err
 }
 
-// EndQueued ends a message that could not begin, as failed (with a code) or cancelled.
-// core.ErrLeaseLost; Conflict not_queued when it has already ended.
-func (s *Store) EndQueued(ctx context.Context, lease core.Lease, id core.MessageID, state core.MessageState, code, text string) error {
+// FailQueued ends a message that could not begin. core.ErrLeaseLost; Conflict not_queued when it has
+// already ended.
+func (s *Store) FailQueued(ctx context.Context, lease core.Lease, id core.MessageID, code, text string) error {
 	return s.InTx(ctx, func(tx *Tx) error {
 		if err := tx.lockLeased(ctx, lease); err != nil {
 			return err
@@ -47,24 +47,18 @@ func (s *Store) EndQueued(ctx context.Context, lease core.Lease, id core.Message
 		if err := tx.requireQueued(ctx, lease.SessionID, id); err != nil {
 			return err
 		}
-		if state == core.Cancelled {
-			code, text = "", ""
-		}
-		return tx.endQueued(ctx, lease.SessionID, id, state, code, text)
+		return tx.failQueued(ctx, lease.SessionID, id, code, text)
 	})
 }
 
-func (tx *Tx) endQueued(ctx context.Context, session core.SessionID, id core.MessageID, state core.MessageState, code, text string) error {
+func (tx *Tx) failQueued(ctx context.Context, session core.SessionID, id core.MessageID, code, text string) error {
 	if _, err := tx.Exec(ctx, `
-		UPDATE messages SET state = $2, failure_code = $3, failure_text = $4, finished_at = clock_timestamp() WHERE id = $1`,
-		id, state, code, clean(text)); err != nil {
+		UPDATE messages SET state = 'failed', failure_code = $2, failure_text = $3, finished_at = clock_timestamp() WHERE id = $1`,
+		id, code, clean(text)); err != nil {
 		return err
 	}
 	if err := tx.touch(ctx, session); err != nil {
 		return err
-	}
-	if state == core.Cancelled {
-		return tx.Append(ctx, session, core.ByPlatform, id, core.MessageCancelled{})
 	}
 	return tx.Append(ctx, session, core.ByPlatform, id, core.MessageFailed{Code: code, Message: clean(text)})
 }

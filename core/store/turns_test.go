@@ -98,23 +98,17 @@ func TestMessages_ATerminalStateStays(t *testing.T) {
 	}
 }
 
-func TestEndQueued(t *testing.T) {
+func TestFailQueued_EndsWhatCouldNotBeginOnce(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	session := storetest.Session(t, s, storetest.User(t, s).ID)
-	second := post(t, s, session, "Second")
 	claim := storetest.Claim(t, s)
-	must(t, s.EndQueued(t.Context(), claim.Lease, claim.Message.ID, core.Failed, "image_missing", "No image."))
+	must(t, s.FailQueued(t.Context(), claim.Lease, claim.Message.ID, "image_missing", "No image."))
 	if m := message(t, s, *claim.Message); m.State != core.Failed || m.FailureCode != "image_missing" || m.FailureText != "No image." || m.FinishedAt.IsZero() {
 		t.Errorf("message = %+v", m)
 	}
 	wantTypes(t, s, session.ID, "message_failed")
-	must(t, s.EndQueued(t.Context(), claim.Lease, second.ID, core.Cancelled, "ignored", ""))
-	if m := message(t, s, second); m.State != core.Cancelled || m.FailureCode != "" {
-		t.Errorf("message = %+v", m)
-	}
-	wantTypes(t, s, session.ID, "message_cancelled")
-	if err := s.EndQueued(t.Context(), claim.Lease, second.ID, core.Failed, "x", "y"); core.CodeOf(err) != "not_queued" {
+	if err := s.FailQueued(t.Context(), claim.Lease, claim.Message.ID, "x", "y"); core.CodeOf(err) != "not_queued" {
 		t.Errorf("ending it twice: %v, want not_queued", err)
 	}
 }

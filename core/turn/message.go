@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -15,45 +16,44 @@ const (
 	guidanceBytes     = 8 << 10
 )
 
+// codeNotQueued says that a message was taken back before it began.
+const codeNotQueued = "not_queued"
+
 // serveMessage prepares the sandbox while the message is still queued, then runs the turn.
 func (p *Processor) serveMessage(ctx context.Context, claim core.Claim, log *slog.Logger) {
 	msg := *claim.Message
 	ws, err := p.Sandboxes.Acquire(ctx, claim)
 	if err != nil {
-		p.endQueued(ctx, claim, msg, err, log)
+		p.failQueued(ctx, claim, msg, err, log)
 		return
 	}
 	defer p.Sandboxes.Release(context.WithoutCancel(ctx), claim, ws)
 	if ctx.Err() != nil {
-		p.endQueued(ctx, claim, msg, context.Cause(ctx), log)
+		p.failQueued(ctx, claim, msg, context.Cause(ctx), log)
 		return
 	}
 	started, err := p.Store.StartMessage(ctx, claim.Lease, msg.ID, p.Agent.Model())
 	if err != nil {
-		p.endQueued(ctx, claim, msg, err, log)
+		p.failQueued(ctx, claim, msg, err, log)
 		return
 	}
 	p.turn(ctx, claim, started, ws, log)
 }
 
-// endQueued ends a message that never started. A lost lease and a shutdown leave it queued, to be
-// prepared again.
-func (p *Processor) endQueued(ctx context.Context, claim core.Claim, msg core.Message, cause error, log *slog.Logger) {
+// failQueued ends a message that never started. A lost lease and a shutdown leave it queued, to be
+// prepared again; a cancel has ended it already.
+func (p *Processor) failQueued(ctx context.Context, claim core.Claim, msg core.Message, cause error, log *slog.Logger) {
 	end, done := final(ctx)
 	defer done()
-	stopped := context.Cause(ctx)
-	state, code, text := core.Failed, core.CodeOf(cause), core.MessageOf(cause)
-	switch {
-	case errors.Is(stopped, core.ErrLeaseLost), errors.Is(cause, core.ErrLeaseLost), errors.Is(stopped, core.ErrShutdown):
-		log.InfoContext(end, "preparation stopped", "cause", stopped)
+	if stopped := context.Cause(ctx); stopped != nil || errors.Is(cause, core.ErrLeaseLost) || core.CodeOf(cause) == codeNotQueued {
+		log.InfoContext(end, "preparation stopped", "cause", cmp.Or(stopped, cause))
 		return
-	case errors.Is(stopped, core.ErrCancelledByUser):
-		state, code, text = core.Cancelled, "", ""
-	default:
-		log.WarnContext(end, "preparation failed", "code", code, "error", cause)
 	}
-	if err := p.Store.EndQueued(end, claim.Lease, msg.ID, state, code, text); err != nil && !errors.Is(err, core.ErrLeaseLost) {
-		log.ErrorContext(end, "end queued message", "error", err)
+	code := core.CodeOf(cause)
+	log.WarnContext(end, "preparation failed", "code", code, "error", cause)
+	err := p.Store.FailQueued(end, claim.Lease, msg.ID, code, core.MessageOf(cause))
+	if err != nil && !errors.Is(err, core.ErrLeaseLost) && core.CodeOf(err) != codeNotQueued {
+		log.ErrorContext(end, "fail queued message", "error", err)
 	}
 }
 

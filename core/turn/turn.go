@@ -21,6 +21,8 @@ type Store interface {
 	Heartbeat(ctx context.Context, lease core.Lease, extend time.Duration) (cancel bool, err error)
 	// CancelRequested reads whether a cancel was requested of the session's message.
 	CancelRequested(ctx context.Context, lease core.Lease) (bool, error)
+	// Release gives the session back. While its message still works, because its end could not be
+	// written, the lease stays and runs out, so that Reap ends the message.
 	Release(ctx context.Context, lease core.Lease) error
 	// Reap ends expired leases: a working message fails with worker_lost, a queued one counts a lost
 	// preparation (the third fails it), a sandbox that was creating or ready becomes failed
@@ -30,8 +32,8 @@ type Store interface {
 
 	// StartMessage moves queued to working; core.ErrLeaseLost, or Conflict session_busy.
 	StartMessage(ctx context.Context, lease core.Lease, id core.MessageID, model string) (core.Message, error)
-	// EndQueued moves queued to failed or cancelled.
-	EndQueued(ctx context.Context, lease core.Lease, id core.MessageID, state core.MessageState, code, text string) error
+	// FailQueued moves queued to failed; Conflict not_queued when it has ended already.
+	FailQueued(ctx context.Context, lease core.Lease, id core.MessageID, code, text string) error
 	// SetPartial stores the growing answer and notifies, without an event.
 	SetPartial(ctx context.Context, lease core.Lease, id core.MessageID, text string) error
 	// FinishMessage moves working to a terminal state, inserts the assistant's message, appends the

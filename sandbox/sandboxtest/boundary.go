@@ -126,7 +126,7 @@ func swapRace(t *testing.T, ws box) {
 		}
 	}
 	cancel()
-	<-swapping
+	<-swapping //nolint:errcheck // it was cancelled
 	if got := ws.must(t, `ls "$HOME/outside"; cat "$HOME/outside/f"`); got != "f\noutside\n" {
 		t.Errorf("the folder outside holds %q", got)
 	}

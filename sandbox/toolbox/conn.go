@@ -142,7 +142,7 @@ func (c *Client) writeLoop() {
 }
 
 // heartbeat finds a toolbox that has stopped, whatever is waiting for it.
-func (c *Client) heartbeat() {
+func (c *Client) heartbeat(ctx context.Context) {
 	defer c.loops.Done()
 	tick := time.NewTicker(c.opts.Heartbeat)
 	defer tick.Stop()
@@ -162,7 +162,7 @@ func (c *Client) heartbeat() {
 			c.fail(errSilent)
 			return
 		}
-		if c.send(context.Background(), wire.Frame{Type: wire.Ping}) != nil {
+		if c.send(ctx, wire.Frame{Type: wire.Ping}) != nil {
 			return
 		}
 	}

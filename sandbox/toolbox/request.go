@@ -49,9 +49,9 @@ func do[A, R any](ctx context.Context, c *Client, r request, args A) (result R, 
 	case c.Err() != nil:
 		return result, lost(c.Err())
 	case ctx.Err() == nil: // the caller's reader or writer failed; the sandbox is well
-		c.cancel(id, call)
+		c.cancel(ctx, id, call)
 		return result, err
-	case !c.cancel(id, call):
+	case !c.cancel(ctx, id, call):
 		return result, lost(c.Err())
 	default:
 		if json.Unmarshal(call.result, &result) != nil {
@@ -129,8 +129,8 @@ func (c *Client) receive(ctx context.Context, id uint32, call *call, sink io.Wri
 
 // cancel ends a request in the sandbox and waits until it has ended there. false: it did not, and
 // the connection is closed.
-func (c *Client) cancel(id uint32, call *call) bool {
-	ctx, done := context.WithTimeout(context.Background(), cancelGrace)
+func (c *Client) cancel(ctx context.Context, id uint32, call *call) bool {
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), cancelGrace)
 	defer done()
 	if c.send(ctx, wire.Frame{Type: wire.Cancel, Stream: id}) != nil {
 		c.fail(errSilent)

@@ -93,7 +93,7 @@ func Dial(ctx context.Context, stream io.ReadWriteCloser, opts Options) (*Client
 	c.loops.Add(3)
 	go c.readLoop(frames)
 	go c.writeLoop()
-	go c.heartbeat()
+	go c.heartbeat(context.WithoutCancel(ctx))
 	return c, nil
 }
 

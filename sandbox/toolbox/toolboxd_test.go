@@ -1,29 +1,40 @@
 package toolbox_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"testing"
 
 	"agent-sandboxing/sandbox/toolbox"
 )
 
-// program builds toolboxd once for the whole run.
-var program = sync.OnceValues(func() (string, error) {
+// program is toolboxd, built once for the whole run.
+var program string
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "toolboxd")
 	if err != nil {
-		return "", err
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
-	out, err := exec.Command("go", "build", "-o", dir, "./toolboxd").CombinedOutput()
+	defer os.RemoveAll(dir)
+	program = filepath.Join(dir, "toolboxd")
+	out, err := exec.CommandContext(context.Background(), "go", "build", "-o", program, "./toolboxd").CombinedOutput()
 	if err != nil {
-		return "", errors.New(string(out))
+		fmt.Fprintf(os.Stderr, "build toolboxd: %v\n%s", err, out)
+		return 1
 	}
-	return filepath.Join(dir, "toolboxd"), nil
-})
+	return m.Run()
+}
 
 // box is a toolboxd process over pipes with folders of its own.
 type box struct {
@@ -36,13 +47,10 @@ type box struct {
 
 func startBox(t *testing.T) *box {
 	t.Helper()
-	file, err := program()
-	if err != nil {
-		t.Fatal(err)
-	}
 	b := &box{workspace: t.TempDir(), tmp: t.TempDir()}
-	b.cmd = exec.Command(file, b.workspace, b.tmp)
+	b.cmd = exec.Command(program, b.workspace, b.tmp)
 	b.cmd.Stderr = os.Stderr
+	var err error
 	if b.in, err = b.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}

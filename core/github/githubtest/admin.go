@@ -64,7 +64,7 @@ func (s *Server) AddRepository(r Repository) (int64, error) {
 	if _, ok := s.account(r.Owner); !ok {
 		return 0, fmt.Errorf("add repository: no account %q", r.Owner)
 	}
-	id, err := s.reserveRepository(&r) //nolint:contextcheck // set-up by a test, which has no request
+	id, err := s.reserveRepository(&r)
 	if err != nil {
 		return 0, err
 	}
@@ -77,7 +77,7 @@ func (s *Server) AddRepositoryWith(ctx context.Context, r Repository, commits ..
 	if _, ok := s.account(r.Owner); !ok {
 		return fmt.Errorf("add repository: no account %q", r.Owner)
 	}
-	id, err := s.reserveRepository(&r)
+	id, err := s.reserveRepository(&r) //nolint:contextcheck // making the folder is not interrupted
 	if err != nil {
 		return err
 	}

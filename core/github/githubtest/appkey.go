@@ -53,7 +53,7 @@ func openAppKey(path string) (appKey, error) {
 // The refusals of a JWT, in GitHub's words.
 var (
 	errJWT       = errors.New("A JSON web token could not be decoded") //nolint:staticcheck // GitHub's own words
-	errJWTIssuer = errors.New("Integration not found") //nolint:staticcheck // GitHub's own words
+	errJWTIssuer = errors.New("Integration not found")                 //nolint:staticcheck // GitHub's own words
 	errJWTFuture = errors.New("'Issued at' claim ('iat') must be an Integer representing the time that the assertion was issued")
 	errJWTExp    = errors.New("'Expiration time' claim ('exp') must be a numeric value representing the future time at which the assertion expires")
 	errJWTExpFar = errors.New("'Expiration time' claim ('exp') is too far in the future")

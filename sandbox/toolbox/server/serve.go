@@ -43,7 +43,7 @@ type server struct {
 
 func (s *server) readLoop(ctx context.Context, frames *wire.Reader, work *sync.WaitGroup) error {
 	// Before the first Hello, and behind a client that broke the protocol, frames mean nothing.
-	client := s.newSession(ctx, work)
+	client, requests := s.newSession(ctx, work)
 	client.end()
 	defer func() { client.end() }()
 	for {
@@ -62,11 +62,11 @@ func (s *server) readLoop(ctx context.Context, frames *wire.Reader, work *sync.W
 			if nonce, _, ok := wire.ParseHello(f.Payload); ok {
 				// The old client's requests end on their own; the new one's programs wait for them.
 				client.end()
-				client = s.newSession(ctx, work)
+				client, requests = s.newSession(ctx, work)
 				s.out.hello(wire.Frame{Type: wire.HelloOK, Payload: wire.HelloPayload(nonce, wire.Version)})
 			}
 		case !client.ended():
-			if client.accept(f) != nil {
+			if client.accept(requests, f) != nil {
 				client.end()
 			}
 		}

@@ -14,26 +14,25 @@ var errProtocol = errors.New("the client broke the protocol")
 
 // session is one client's requests.
 type session struct {
-	server  *server
-	done    <-chan struct{} // closed by end
-	end     context.CancelFunc
-	context func() context.Context // of every request
-	work    *sync.WaitGroup        // of Serve, which waits for every handler
+	server *server
+	done   <-chan struct{} // closed by end
+	end    context.CancelFunc
+	work   *sync.WaitGroup // of Serve, which waits for every handler
 
 	mu    sync.Mutex
 	calls map[uint32]*call
 }
 
-func (s *server) newSession(ctx context.Context, work *sync.WaitGroup) *session {
+// newSession also returns the context of its requests.
+func (s *server) newSession(ctx context.Context, work *sync.WaitGroup) (*session, context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	return &session{
-		server:  s,
-		done:    ctx.Done(),
-		end:     cancel,
-		context: func() context.Context { return ctx },
-		work:    work,
-		calls:   map[uint32]*call{},
-	}
+		server: s,
+		done:   ctx.Done(),
+		end:    cancel,
+		work:   work,
+		calls:  map[uint32]*call{},
+	}, ctx
 }
 
 func (s *session) ended() bool {
@@ -55,7 +54,7 @@ type call struct {
 }
 
 // accept takes one frame and never waits. An error ends the session.
-func (s *session) accept(f wire.Frame) error {
+func (s *session) accept(ctx context.Context, f wire.Frame) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.calls[f.Stream]
@@ -64,7 +63,7 @@ func (s *session) accept(f wire.Frame) error {
 		s.server.out.ping()
 		return nil
 	case wire.Request:
-		return s.start(f)
+		return s.start(ctx, f)
 	case wire.Data, wire.End, wire.Cancel, wire.Credit:
 		if c == nil {
 			return nil // its request is over
@@ -89,12 +88,11 @@ func (s *session) accept(f wire.Frame) error {
 }
 
 // start begins a request; the caller holds mu.
-func (s *session) start(f wire.Frame) error {
+func (s *session) start(ctx context.Context, f wire.Frame) error {
 	var head wire.Call[json.RawMessage]
 	if s.calls[f.Stream] != nil || len(s.calls) >= wire.MaxStreams || json.Unmarshal(f.Payload, &head) != nil {
 		return errProtocol
 	}
-	ctx := s.context()
 	callCtx, cancel := context.WithCancel(ctx)
 	c := &call{session: s, id: f.Stream, inbox: wire.NewInbox(), credit: wire.NewAllowance(), cancel: cancel}
 	s.calls[c.id] = c

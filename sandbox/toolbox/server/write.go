@@ -40,7 +40,7 @@ func (f *Files) Write(a wire.WriteArgs, body io.Reader) (wire.Stat, error) {
 	if p.info != nil {
 		mode = p.info.Mode().Perm()
 	}
-	if err := p.expect(a.Expect, a.Max); err != nil {
+	if err := p.expect(a.Expect); err != nil {
 		return wire.Stat{}, err
 	}
 	if err := p.replace(data, mode, a.Expect == expectAbsent); err != nil {
@@ -56,7 +56,7 @@ func (f *Files) Write(a wire.WriteArgs, body io.Reader) (wire.Stat, error) {
 }
 
 // expect checks the caller's condition on what is there now.
-func (p *place) expect(want string, maxSize int64) error {
+func (p *place) expect(want string) error {
 	switch {
 	case p.info == nil:
 		if want != "" && want != expectAbsent {
