@@ -49,7 +49,13 @@ func crashRows() []row {
 		{"the worker is stopped in the middle of a turn", func(ctx context.Context, b *bench) (string, error) {
 			return b.duringTurn(ctx, func() error { return b.restart(ctx, "worker", nil) }, func() error { return nil }, "worker_stopped")
 		}},
-		{"the worker is killed in the middle of a publish", crashPublish},
+		{"the worker is killed in the middle of a publish", func(ctx context.Context, b *bench) (string, error) {
+			return b.publishCut(ctx, syscall.SIGKILL)
+		}},
+		{"the worker is stopped in the middle of a publish", func(ctx context.Context, b *bench) (string, error) {
+			return b.publishCut(ctx, syscall.SIGTERM)
+		}},
+		{"cancel: while the agent publishes", cancelPublish},
 		{"the database is away for a moment of a turn", func(ctx context.Context, b *bench) (string, error) {
 			return b.databaseGone(ctx, 2*time.Second)
 		}},
@@ -61,8 +67,44 @@ func crashRows() []row {
 	}
 }
 
-// crashPublish kills the worker while GitHub is slow to open the pull request, which it does.
-func crashPublish(ctx context.Context, b *bench) (string, error) {
+// cancelPublish cancels a turn whose agent waits for GitHub to open the pull request. What was pushed
+// is finished by itself: one pull request, and its number on record.
+func cancelPublish(ctx context.Context, b *bench) (string, error) {
+	name := b.newFile()
+	b.github.Fail(githubtest.Fault{Pattern: pullRoute, Delay: 2 * time.Second, Count: 1})
+	id, err := b.create(ctx, "shelf-label", "file "+name+" then publish")
+	if err != nil {
+		return "", err
+	}
+	if _, err := b.until(ctx, id, "was pushed", func(s state) bool { return s.Publication != nil && s.Publication.Step == "pushed" }); err != nil {
+		return "", err
+	}
+	asked := time.Now()
+	var m struct{ ID string }
+	if err := b.owner.Ask(ctx, http.MethodPost, "/chat-sessions/"+id+"/cancel", "", nil, &m); err != nil {
+		return "", err
+	}
+	s, err := b.until(ctx, id, "ended its message", func(s state) bool {
+		_, _, state := s.last()
+		return state == "cancelled" || state == "completed"
+	})
+	if err != nil {
+		return "", err
+	}
+	if took := time.Since(asked); took > 4*time.Second {
+		return "", fmt.Errorf("the cancel took %s", took)
+	}
+	if s, err = b.ended(ctx, id); err != nil {
+		return "", err
+	}
+	if s.Publication.Step != "done" || s.Publication.Number == 0 {
+		return "", fmt.Errorf("the publish is %s: %+v", s.Publication.Step, s.Publication.Failure)
+	}
+	return s.Publication.Outcome, b.goesOn(ctx, id, name)
+}
+
+// publishCut ends the worker while GitHub is slow to open the pull request, which it does.
+func (b *bench) publishCut(ctx context.Context, sig syscall.Signal) (string, error) {
 	name := b.newFile()
 	id, err := b.create(ctx, "shelf-label", "file "+name)
 	if err != nil {
@@ -79,7 +121,7 @@ func crashPublish(ctx context.Context, b *bench) (string, error) {
 	if _, err := b.until(ctx, id, "was pushed", func(s state) bool { return s.Publication != nil && s.Publication.Step == "pushed" }); err != nil {
 		return "", err
 	}
-	if err := errors.Join(b.signal(ctx, "worker", syscall.SIGKILL), b.start("worker", nil)); err != nil {
+	if err := errors.Join(b.signal(ctx, "worker", sig), b.start("worker", nil)); err != nil {
 		return "", err
 	}
 	s, err := b.ended(ctx, id)
