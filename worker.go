@@ -99,7 +99,11 @@ func openApp(p *process) (*github.App, error) {
 		return nil, fmt.Errorf("GITHUB_APP_PRIVATE_KEY_FILE: %w", err)
 	}
 	p.redact.Add(string(key))
-	return github.NewApp(github.AppConfig{Bases: p.bases, AppID: p.cfg.GitHub.AppID, PrivateKey: key, Log: p.log})
+	app, err := github.NewApp(github.AppConfig{Bases: p.bases, AppID: p.cfg.GitHub.AppID, PrivateKey: key, Log: p.log})
+	if err != nil {
+		return nil, fmt.Errorf("GITHUB_APP_PRIVATE_KEY_FILE: %w", err)
+	}
+	return app, nil
 }
 
 // redactedTokens is the App whose tokens the redactor knows before anybody has them.

@@ -1,9 +1,14 @@
 package toolbox_test
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -230,13 +235,29 @@ func TestClient_LostToolboxEndsEveryRequest(t *testing.T) {
 	<-c.Done()
 }
 
+// pause stops every thread of the daemon. The signal alone returns before they have stopped.
+func (d *daemon) pause(t *testing.T) {
+	t.Helper()
+	if err := d.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for running := true; running; {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", d.cmd.Process.Pid))
+		if err != nil || len(threads) == 0 {
+			t.Fatalf("no threads to pause: %v", err)
+		}
+		running = slices.ContainsFunc(threads, func(path string) bool {
+			stat, err := os.ReadFile(path)
+			return err == nil && !bytes.Contains(stat, []byte(") T "))
+		})
+	}
+}
+
 func TestClient_HungToolboxIsFound(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	c := d.dial(t, toolbox.Options{Heartbeat: 20 * time.Millisecond})
-	if err := d.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	d.pause(t)
 	t.Cleanup(func() { _ = d.cmd.Process.Signal(syscall.SIGCONT) })
 	if _, err := c.Read(t.Context(), "x", 0, 0); core.CodeOf(err) != "sandbox_lost" {
 		t.Errorf("err = %v, want sandbox_lost", err)
@@ -247,9 +268,7 @@ func TestClient_CancelOfAHungToolboxIsBounded(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	c := d.dial(t, toolbox.Options{})
-	if err := d.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	d.pause(t)
 	t.Cleanup(func() { _ = d.cmd.Process.Signal(syscall.SIGCONT) })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
