@@ -2,13 +2,16 @@ package turn_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"go.uber.org/goleak"
 
@@ -198,6 +201,29 @@ func TestTurn_CompletesWithDiffCheckpointAnswerAndSummary(t *testing.T) {
 	if err != nil || string(diff.Data) != "+[redacted]\n" || diff.Redactions != 1 {
 		t.Errorf("diff = %q, %d redactions, %v", diff.Data, diff.Redactions, err)
 	}
+}
+
+func TestTurn_ACutOutputIsStillText(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	session := storetest.Session(t, s, storetest.User(t, s).ID)
+	st := run(t, s, func(ctx context.Context, rec core.TurnRecorder) (core.TurnResult, error) {
+		long := "x" + strings.Repeat("é", 1<<20)
+		err := rec.ToolResult(ctx, core.AgentToolResult{CallID: "c1", Tool: "bash", Outcome: "ok"}, []byte(long))
+		return core.TurnResult{Answer: "Done."}, err
+	}, &boxes{})
+	for _, e := range st.events(t, session.ID, "agent_tool_result") {
+		var result core.AgentToolResult
+		if err := json.Unmarshal(e.Payload, &result); err != nil || result.ArtifactID == "" {
+			continue
+		}
+		a, err := s.Artifact(t.Context(), session.ID, result.ArtifactID)
+		if err != nil || !a.Truncated || len(a.Data) != 1<<20-1 || !utf8.Valid(a.Data) {
+			t.Errorf("artifact of %d bytes, truncated %v, valid %v, %v", len(a.Data), a.Truncated, utf8.Valid(a.Data), err)
+		}
+		return
+	}
+	t.Fatal("no result names an artifact")
 }
 
 func TestTurn_CancelKeepsWhatWasDoneAndFreesTheSession(t *testing.T) {
