@@ -99,7 +99,7 @@ func TestErrors_TimeoutAndRefusedConnection(t *testing.T) {
 	w := newWorld(t, githubtest.Options{})
 	token := w.signIn(t, "octo-owner")
 	w.server.Fail(githubtest.Fault{Pattern: "/api/v3/", Delay: time.Minute})
-	slow := github.NewUser(github.UserConfig{Bases: w.bases, HTTPClient: &http.Client{Timeout: 50 * time.Millisecond}})
+	slow := github.NewUser(github.UserConfig{Bases: w.bases, Timeout: 50 * time.Millisecond})
 	_, err := slow.Person(t.Context(), token)
 	wantCode(t, err, core.Unavailable, github.CodeUnavailable)
 
