@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// relay is a socket in front of the Docker daemon's, so that the daemon can be away for the product
-// and stay for everybody else.
+// relay is a socket in front of a server's, so that the server can be away for the product and stay
+// for everybody else.
 type relay struct {
-	path, daemon string
+	path, server string
 
 	mu       sync.Mutex
 	listener net.Listener
@@ -73,17 +73,17 @@ func (r *relay) keep(conn net.Conn) bool {
 
 func (r *relay) serve(client net.Conn) {
 	defer client.Close()
-	daemon, err := net.Dial("unix", r.daemon) //nolint:noctx // a local socket answers at once
+	server, err := net.Dial("unix", r.server) //nolint:noctx // a local socket answers at once
 	if err != nil {
 		return
 	}
-	defer daemon.Close()
-	if !r.keep(client) || !r.keep(daemon) {
+	defer server.Close()
+	if !r.keep(client) || !r.keep(server) {
 		return
 	}
 	var both sync.WaitGroup
-	both.Go(func() { pass(daemon, client) })
-	both.Go(func() { pass(client, daemon) })
+	both.Go(func() { pass(server, client) })
+	both.Go(func() { pass(client, server) })
 	both.Wait()
 }
 

@@ -3,6 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
 )
 
 // dockerRows are failures of the sandbox host.
@@ -98,6 +104,8 @@ func dockerRows() []row {
 		{"the container is killed in the middle of a turn", func(ctx context.Context, b *bench) (string, error) {
 			return b.containerGone(ctx, "kill")
 		}},
+		{"the host is lost with volume and mirror, and the branch moved", dockerHostLost},
+		{"the container hangs in the middle of a turn", dockerPaused},
 	}
 }
 
@@ -119,6 +127,66 @@ func (b *bench) duringTurn(ctx context.Context, begin, end func() error, codes .
 		return code, err
 	}
 	return code, b.goesOn(ctx, id, name)
+}
+
+// dockerHostLost leaves nothing but the records: the base comes from GitHub by its commit, the work
+// from the checkpoint.
+func dockerHostLost(ctx context.Context, b *bench) (string, error) {
+	name := b.newFile()
+	id, err := b.create(ctx, "stockroom", "file "+name)
+	if err != nil {
+		return "", err
+	}
+	if _, err := b.ended(ctx, id); err != nil {
+		return "", err
+	}
+	if err := errors.Join(b.signal(ctx, "worker", syscall.SIGTERM), b.removeContainer(ctx, id), b.move(ctx, "stockroom")); err != nil {
+		return "", err
+	}
+	volumes, err := docker(ctx, "volume", "ls", "-q", "--filter", "label=agent-sandboxing.session="+id)
+	if err != nil {
+		return "", err
+	}
+	if _, err := docker(ctx, append([]string{"volume", "rm"}, volumes...)...); err != nil {
+		return "", err
+	}
+	if err := errors.Join(os.RemoveAll(filepath.Join(b.env["DATA_DIR"], "mirror")), b.start("worker", nil)); err != nil {
+		return "", err
+	}
+	return "rebuilt", b.goesOn(ctx, id, name)
+}
+
+// dockerPaused freezes the container of a turn: the cancel has to do without it.
+func dockerPaused(ctx context.Context, b *bench) (string, error) {
+	name := b.newFile()
+	id, err := b.create(ctx, "mdlinks", "file "+name+" then wait")
+	if err != nil {
+		return "", err
+	}
+	if err := b.waiting(ctx, id); err != nil {
+		return "", err
+	}
+	refs, err := docker(ctx, "ps", "-q", "--filter", "label=agent-sandboxing.session="+id)
+	if err != nil {
+		return "", err
+	}
+	if _, err := docker(ctx, append([]string{"pause"}, refs...)...); err != nil {
+		return "", err
+	}
+	asked := time.Now()
+	var m struct{ ID string }
+	if err := b.owner.Ask(ctx, http.MethodPost, "/chat-sessions/"+id+"/cancel", "", nil, &m); err != nil {
+		return "", err
+	}
+	s, err := b.ended(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	code, _, state := s.last()
+	if state != "cancelled" {
+		return code, fmt.Errorf("the message is %s", state)
+	}
+	return fmt.Sprintf("cancelled in %d ms", time.Since(asked).Milliseconds()), b.goesOn(ctx, id, name)
 }
 
 // containerGone ends the container of a turn by a docker command.

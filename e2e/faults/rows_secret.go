@@ -84,7 +84,7 @@ func secretsNowhere(ctx context.Context, b *bench) (string, error) {
 		text, err := os.ReadFile(path)
 		failures = append(failures, err, find(filepath.Base(path), string(text), all))
 	}
-	dump, err := exec.CommandContext(ctx, "pg_dump", "--inserts", "--dbname="+os.Getenv("DATABASE_URL")).Output()
+	dump, err := exec.CommandContext(ctx, "pg_dump", "--inserts", "--dbname="+b.env["DATABASE_URL"]).Output()
 	failures = append(failures, err, find("the database", string(dump), all))
 	for _, path := range []string{"", "/events?limit=1000", "/diffs/latest", "/pulse", "/publish"} {
 		for _, accept := range []string{"application/json", "text/html"} {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"regexp"
 
@@ -19,6 +21,43 @@ func (script) Name() string { return "faults" }
 
 var order = regexp.MustCompile(`file ([a-z0-9.-]+\.txt)(?: then ([a-z_]+))?`)
 
+// calls are given as base64 of JSON, so that they hold whatever a model could say.
+var calls = regexp.MustCompile(`calls ([A-Za-z0-9+/=]{8,})\s*(?:</section[^>]*>\s*)?$`)
+
+// performance is a model's whole turn: one call after the other, then the answer.
+type performance struct {
+	Calls  []modeltest.Call
+	Answer string
+}
+
+// perStep is how many calls one answer holds.
+const perStep = 6
+
+// message makes the person's message that makes the model perform it.
+func (p performance) message() (string, error) {
+	text, err := json.Marshal(p)
+	return "calls " + base64.StdEncoding.EncodeToString(text), err
+}
+
+func performed(encoded string, rounds int) modeltest.Reply {
+	var p performance
+	text, err := base64.StdEncoding.DecodeString(encoded)
+	if err == nil {
+		err = json.Unmarshal(text, &p)
+	}
+	switch {
+	case err != nil:
+		return modeltest.Reply{Text: "The script cannot be read: " + err.Error()}
+	case rounds*perStep < len(p.Calls):
+		step := p.Calls[rounds*perStep : min(len(p.Calls), (rounds+1)*perStep)]
+		for i := range step {
+			step[i].ID = fmt.Sprintf("call_%d_%d", rounds, i)
+		}
+		return modeltest.Reply{Text: "Next.", Calls: step}
+	}
+	return modeltest.Reply{Text: p.Answer}
+}
+
 func (script) Reply(r modeltest.Request) modeltest.Reply {
 	prompt, rounds := "", 0
 	for _, m := range r.Messages {
@@ -30,6 +69,9 @@ func (script) Reply(r modeltest.Request) modeltest.Reply {
 		}
 	}
 	// A message holds the conversation before it; what is asked now comes last.
+	if given := calls.FindStringSubmatch(prompt); given != nil {
+		return performed(given[1], rounds)
+	}
 	found := order.FindAllStringSubmatch(prompt, -1)
 	if len(found) == 0 {
 		return modeltest.Reply{Text: "Nothing to do."}

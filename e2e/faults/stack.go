@@ -35,6 +35,7 @@ type bench struct {
 	dir      string
 	env      map[string]string
 	docker   *relay
+	database *relay
 	github   *githubtest.Server
 	instance string
 	owner    *person.Person
@@ -60,8 +61,10 @@ func open(ctx context.Context) (*bench, error) {
 	}
 	b := &bench{dir: dir, running: map[string]*process{}}
 	daemon := strings.TrimPrefix(os.Getenv("DOCKER_HOST"), "unix://")
-	b.docker = &relay{path: filepath.Join(dir, "docker.sock"), daemon: daemon}
-	if err := b.docker.up(); err != nil {
+	b.docker = &relay{path: filepath.Join(dir, "docker.sock"), server: daemon}
+	const socket = ".s.PGSQL.5432"
+	b.database = &relay{path: filepath.Join(dir, socket), server: filepath.Join(os.Getenv("DATABASE_SOCKETS"), socket)}
+	if err := errors.Join(b.docker.up(), b.database.up()); err != nil {
 		return nil, err
 	}
 	github, err := standin.OpenGitHub(ctx, filepath.Join(dir, "github"), githubAddr)
@@ -72,7 +75,7 @@ func open(ctx context.Context) (*bench, error) {
 	go func() { _ = github.Serve(ctx) }()
 	go func() { _ = standin.ServeScript(ctx, modelAddr, script{}, 0) }()
 	b.env = map[string]string{
-		"PATH": os.Getenv("PATH"), "HOME": os.Getenv("HOME"), "SANDBOX_IMAGE": os.Getenv("SANDBOX_IMAGE"), "DATABASE_URL": os.Getenv("DATABASE_URL"),
+		"PATH": os.Getenv("PATH"), "HOME": os.Getenv("HOME"), "SANDBOX_IMAGE": os.Getenv("SANDBOX_IMAGE"), "DATABASE_URL": "host=" + dir + " user=postgres dbname=postgres",
 		"ENCRYPTION_KEYS": seal.NewKey("k1"), "DATA_DIR": filepath.Join(dir, "data"), "DOCKER_HOST": "unix://" + b.docker.path,
 		"LISTEN_ADDR": productAddr, "PUBLIC_URL": "http://" + productAddr, "SANDBOX_MAX_RUNNING": "4",
 	}
@@ -82,7 +85,7 @@ func open(ctx context.Context) (*bench, error) {
 	if out, err := b.once(ctx, nil, "migrate"); err != nil {
 		return nil, fmt.Errorf("migrate: %w: %s", err, out)
 	}
-	if b.instance, err = instanceOf(ctx, os.Getenv("DATABASE_URL")); err != nil {
+	if b.instance, err = instanceOf(ctx, b.env["DATABASE_URL"]); err != nil {
 		return nil, err
 	}
 	for _, role := range []string{"web", "worker"} {
@@ -194,7 +197,7 @@ func (b *bench) program(ctx context.Context, change map[string]string, name stri
 // heal ends every fault outside the product.
 func (b *bench) heal() {
 	b.github.ClearFaults()
-	if err := b.docker.up(); err != nil {
+	if err := errors.Join(b.docker.up(), b.database.up()); err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
 	}
 	b.sessions = nil
@@ -208,6 +211,7 @@ func (b *bench) close(ctx context.Context) error {
 	}
 	failures = append(failures, removeAll(ctx, b.instance))
 	b.docker.down()
+	b.database.down()
 	return errors.Join(failures...)
 }
 
