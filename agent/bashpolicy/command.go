@@ -150,7 +150,7 @@ func wholeWorkspace(w word) bool {
 
 // matchesAll says that a pattern leaves out next to nothing.
 func matchesAll(pattern string) bool {
-	return pattern != "" && (strings.Trim(pattern, "*?.") == "" || strings.Trim(pattern, "*.[]!^") == "")
+	return pattern != "" && pattern[0] != '.' && (strings.Trim(pattern, "*?.") == "" || strings.Trim(pattern, "*.[]!^") == "")
 }
 
 // sort may write a file by -o, which only the policies that write allow.

@@ -53,6 +53,9 @@ func (c *command) node() *Refusal {
 			if c.policy != build {
 				return testRunner()
 			}
+			if text == "--test" {
+				return nil // without a file it finds the tests itself
+			}
 		case name == "-r" || name == "-C" || slices.Contains([]string{"--require", "--import", "--loader", "--experimental-loader", "--conditions", "--env-file"}, text):
 			i++ // takes the next argument
 			if i < len(c.args) && strings.HasPrefix(c.args[i].text, "data:") {
