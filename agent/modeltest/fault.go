@@ -27,6 +27,8 @@ func (s *Server) fails(w http.ResponseWriter, r *http.Request, f Fault) bool {
 		writeError(w, http.StatusInternalServerError, "server_error", "canary-provider-text")
 	case Overloaded:
 		writeError(w, http.StatusServiceUnavailable, "overloaded", "canary-provider-text")
+	case Rejected:
+		writeError(w, http.StatusBadRequest, "invalid_request_error", "canary-provider-text")
 	case ContextLength:
 		writeError(w, http.StatusBadRequest, "context_length_exceeded", "canary-provider-text")
 	case Redirect:

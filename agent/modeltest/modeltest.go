@@ -94,6 +94,8 @@ type Reply struct {
 	Finish string // "" means stop, or tool_calls when there are calls
 	Fault  Fault
 	Quirk  Quirk
+	// PromptTokens are counted in place of those that there were.
+	PromptTokens int
 	// Reasoning is streamed before the text, as text and as a signed block.
 	Reasoning string
 	Pause     time.Duration // before the first chunk
@@ -126,6 +128,7 @@ const (
 	LongLimit     Fault = "long_limit"     // 429 with Retry-After: 3600
 	ServerError   Fault = "server_error"   // 500
 	Overloaded    Fault = "overloaded"     // 503
+	Rejected      Fault = "rejected"       // 400
 	ContextLength Fault = "context_length" // 400 with the code for it
 	Redirect      Fault = "redirect"       // 302 to another host
 	Hang          Fault = "hang"           // headers, then nothing

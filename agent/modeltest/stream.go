@@ -151,6 +151,9 @@ func (s *stream) usage(reply Reply, promptTokens int) map[string]any {
 	if reply.Quirk == NoUsage {
 		return nil
 	}
+	if reply.PromptTokens > 0 {
+		promptTokens = reply.PromptTokens
+	}
 	u := map[string]any{
 		"prompt_tokens": promptTokens, "completion_tokens": s.sent, "total_tokens": promptTokens + s.sent,
 		"prompt_tokens_details": map[string]any{"cached_tokens": 0}, "cost": 0,
