@@ -153,10 +153,10 @@ func say(prompt string, tools ...agent.ToolSpec) agent.Request {
 
 // records judges what the answers said about themselves.
 func (p *prober) records() {
-	switch {
-	case p.counted == p.answered:
+	switch p.counted {
+	case p.answered:
 		p.found("usage", Fine, "every answer counts its tokens")
-	case p.counted == 0:
+	case 0:
 		p.found("usage", Degraded, "No answer counts its tokens: the size of the context is an estimate, and the record of a turn has none.")
 	default:
 		p.found("usage", Degraded, "%d of %d answers do not count their tokens: the record of a turn will be too low.", p.answered-p.counted, p.answered)
