@@ -83,6 +83,10 @@ func TestReasoning_BlocksStayApartAndWhole(t *testing.T) {
 				line(`[{"type":"reasoning.text","index":0,"text":null,"signature":"s","other":{"x":1}}]`) + line(`[{"type":"reasoning.text","index":1,"text":"c"}]`),
 			`[{"type":"reasoning.text","index":0,"text":"ab","signature":"s","other":{"x":1}},{"type":"reasoning.text","index":1,"text":"c"}]`,
 		},
+		"a signature, then more": {
+			line(`[{"type":"reasoning.text","text":"a","signature":"s"}]`) + line(`[{"type":"reasoning.text","text":"b","signature":null}]`),
+			`[{"type":"reasoning.text","text":"ab","signature":"s"}]`,
+		},
 		"encrypted blocks": {
 			line(`[{"type":"reasoning.encrypted","id":"1","data":"AA"},{"type":"reasoning.encrypted","id":"2","data":"BB"}]`),
 			`[{"type":"reasoning.encrypted","id":"1","data":"AA"},{"type":"reasoning.encrypted","id":"2","data":"BB"}]`,

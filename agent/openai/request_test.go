@@ -129,7 +129,9 @@ func TestBody_HistoryIsAlwaysAcceptable(t *testing.T) {
 			req.Messages = append(req.Messages,
 				agent.Message{Role: agent.Assistant, Text: " \n", Calls: []agent.ToolCall{{ID: "a", Name: name, Arguments: arguments}}},
 				agent.Message{Role: agent.ToolRole, CallID: "a", Text: "Error (unknown_tool): no. \x00\xff"})
-			sent(t, openai.Options{}, req)
+			if got := sent(t, openai.Options{}, req).Messages[2].Content; got != "" {
+				t.Errorf("a blank text was sent: %q", got)
+			}
 		}
 	}
 }
