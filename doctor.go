@@ -123,11 +123,7 @@ func checkDocker(ctx context.Context, cfg config.Config) []finding {
 		return []finding{{"docker", absent, core.MessageOf(err), "Start it (scripts/dockerd ensure), or set DOCKER_HOST."}}
 	}
 	all := []finding{{"docker", fine, c.ServerVersion + ", cgroup " + c.CgroupVersion + ", runtime " + c.Runtime, ""}}
-	if c.ImageReady {
-		all = append(all, finding{"image", fine, c.ImageRef, ""})
-	} else {
-		all = append(all, finding{"image", absent, "the sandbox image is not on this host", "Run scripts/build-image, then set SANDBOX_IMAGE to what it prints."})
-	}
+	all = append(all, checkImage(cfg.Sandbox.Image, c.ImageReady))
 	if !c.Seccomp {
 		all = append(all, finding{"seccomp", degraded, "this daemon cannot filter system calls", "Use a kernel and daemon with seccomp."})
 	}
@@ -135,6 +131,17 @@ func checkDocker(ctx context.Context, cfg config.Config) []finding {
 		all = append(all, finding{"isolation", degraded, "containers share the host's kernel", "For hostile tenants install gVisor and set SANDBOX_RUNTIME=runsc."})
 	}
 	return all
+}
+
+func checkImage(image string, ready bool) finding {
+	const remedy = "Run scripts/build-image on the Docker host, then set SANDBOX_IMAGE to the last line that it prints."
+	switch {
+	case image == "":
+		return finding{"image", absent, "SANDBOX_IMAGE is not set", remedy}
+	case !ready:
+		return finding{"image", absent, image + " is not on the Docker host", remedy}
+	}
+	return finding{"image", fine, image, ""}
 }
 
 func checkToolbox(context.Context, config.Config) []finding {
