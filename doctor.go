@@ -83,7 +83,7 @@ func examine(ctx context.Context, cfg config.Config) []finding {
 
 func checkConfiguration(context.Context, config.Config) []finding {
 	if _, err := config.Load(config.Serve); err != nil {
-		return []finding{{"configuration", absent, strings.ReplaceAll(err.Error(), "\n", "; "), "Set these variables; the README describes each."}}
+		return []finding{{"configuration", absent, strings.ReplaceAll(err.Error(), "\n", "; "), "Set these variables; OPERATIONS.md describes each."}}
 	}
 	return []finding{{"configuration", fine, "complete for serve", ""}}
 }

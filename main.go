@@ -45,7 +45,7 @@ func main() {
 	defer stop()
 	var c cli
 	k := kong.Parse(&c, kong.Name("agent-sandboxing"), kong.UsageOnError(),
-		kong.Description("A self-hosted cloud coding agent. Configuration comes from the environment; the README lists every variable."),
+		kong.Description("A self-hosted cloud coding agent. Configuration comes from the environment; OPERATIONS.md lists every variable."),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Vars{"version": version})
 	if err := k.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "agent-sandboxing:", err)

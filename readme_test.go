@@ -100,22 +100,41 @@ func TestOperations_ListEveryEvent(t *testing.T) {
 }
 
 // The table of variables is that of core/config, with its defaults.
-func TestREADME_ListsEveryVariable(t *testing.T) {
+func TestOperations_ListEveryVariable(t *testing.T) {
 	t.Parallel()
-	listed := entries(page(t, "README.md", "### Configuration"))
+	listed := entries(page(t, "OPERATIONS.md", "## Configuration"))
 	known := variables(reflect.TypeFor[config.Config](), "")
 	for name, fallback := range known {
 		switch line := listed[name]; {
 		case line == "":
-			t.Errorf("the README does not list %s", name)
+			t.Errorf("OPERATIONS.md does not list %s", name)
 		case !strings.Contains(line, "`"+fallback+"`") && fallback != "":
-			t.Errorf("the README does not say that %s defaults to %s", name, fallback)
+			t.Errorf("OPERATIONS.md does not say that %s defaults to %s", name, fallback)
 		}
 	}
 	for name := range listed {
 		if _, found := known[name]; !found {
-			t.Errorf("the README lists %s, which core/config does not read", name)
+			t.Errorf("OPERATIONS.md lists %s, which core/config does not read", name)
 		}
+	}
+}
+
+// What the README says to set is enough to start.
+func TestREADME_SaysWhatMustBeSet(t *testing.T) {
+	t.Parallel()
+	samples := map[string]string{
+		"GITHUB_CLIENT_ID": "id", "GITHUB_CLIENT_SECRET": "secret", "GITHUB_APP_ID": "7", "GITHUB_APP_PRIVATE_KEY_FILE": "core/config/testdata/key.pem",
+		"OPENROUTER_API_KEY": "key", "SANDBOX_IMAGE": "some/image:1", "ALLOWED_LOGINS": "octo-dev", "PUBLIC_URL": "https://agent.example.org",
+	}
+	vars := map[string]string{"HOME": "/home/octo-dev"}
+	for name := range entries(strings.ReplaceAll(page(t, "README.md", "## Run it for real"), "\n   |", "\n|")) {
+		if samples[name] == "" {
+			t.Errorf("no sample for %s", name)
+		}
+		vars[name] = samples[name]
+	}
+	if _, err := config.Parse(config.Serve, vars); err != nil {
+		t.Errorf("with what the README says to set: %v", err)
 	}
 }
 
