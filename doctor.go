@@ -156,9 +156,12 @@ func checkGitHub(ctx context.Context, cfg config.Config) []finding {
 	if err != nil {
 		return []finding{{"github", absent, err.Error(), "Correct GITHUB_BASE_URL."}}
 	}
+	if cfg.GitHub.AppPrivateKeyFile == "" {
+		return []finding{{"github", absent, "GITHUB_APP_PRIVATE_KEY_FILE is not set", "Generate a private key on the GitHub App's page and set its path."}}
+	}
 	key, err := os.ReadFile(cfg.GitHub.AppPrivateKeyFile)
 	if err != nil {
-		return []finding{{"github", absent, "the App's private key cannot be read", "Set GITHUB_APP_PRIVATE_KEY_FILE."}}
+		return []finding{{"github", absent, "the App's private key cannot be read", "Correct GITHUB_APP_PRIVATE_KEY_FILE."}}
 	}
 	app, err := github.NewApp(github.AppConfig{Bases: bases, AppID: cfg.GitHub.AppID, PrivateKey: key})
 	if err != nil {
@@ -177,6 +180,9 @@ func checkGitHub(ctx context.Context, cfg config.Config) []finding {
 func checkModel(ctx context.Context, cfg config.Config) []finding {
 	bad := func(detail string) []finding {
 		return []finding{{"model", absent, detail, "Check MODEL_BASE_URL and OPENROUTER_API_KEY."}}
+	}
+	if cfg.Model.OpenRouterAPIKey.Empty() {
+		return bad("OPENROUTER_API_KEY is not set")
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(cfg.Model.ModelBaseURL, "/")+"/models", nil)
 	if err != nil {
