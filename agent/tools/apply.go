@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"unicode/utf8"
 
 	"agent-sandboxing/agent"
 )
@@ -75,11 +76,18 @@ type edited struct {
 
 // apply makes all edits on one original, or none. The second result says why none.
 func apply(path, raw string, edits []replacement) (edited, *agent.Result) {
+	if !utf8.ValidString(raw) {
+		r := agent.Failed("not_utf8", "%s is not UTF-8 text. Change it with bash, for example with sed.", path)
+		return edited{}, &r
+	}
 	doc := newDocument(raw)
 	var spans []span
 	done := edited{}
 	for i, e := range edits {
 		found, r := locate(path, doc.text, e)
+		if line := placeholder(e.new, doc.text); r == nil && line > 0 {
+			r = omitted("newText", line)
+		}
 		if r != nil {
 			if len(edits) > 1 {
 				r.Text += fmt.Sprintf(" (edits[%d]; none of the %d edits was applied.)", i, len(edits))
