@@ -47,7 +47,7 @@ test:
 	@scripts/test $(TEST_FLAGS) $(TEST_PACKAGES)
 
 edit-fuzz:
-	@go test ./agent/tools -run TestEdit_ChangesNothingOutsideTheMatch -edits 1000000 -v | grep -v '^==='
+	@set -o pipefail; go test ./agent/tools -run TestEdit_ChangesNothingOutsideTheMatch -edits 1000000 -v | grep -v '^==='
 
 bench:
 	@scripts/setup test

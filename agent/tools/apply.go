@@ -165,7 +165,7 @@ func (e edited) report(path string) string {
 		word = "lines"
 	}
 	return fmt.Sprintf("Replaced %s in %s (%s %s%s).\n%s",
-		plural(e.blocks, "block"), path, word, numbers(e.lines, e.blocks), e.how.note(), e.diff)
+		plural(e.blocks, "block"), path, word, numbers(e.lines, e.blocks), e.how.note(), visible(e.diff))
 }
 
 // numbers lists line numbers; total says how many there are.

@@ -39,6 +39,9 @@ func (t *editTool) Run(ctx context.Context, args json.RawMessage) (agent.Result,
 	if err != nil {
 		return fileFailure(ctx, t.ws, p, err)
 	}
+	if r := protected(file.Path); r != nil {
+		return *r, nil
+	}
 	done, r := apply(p, string(file.Data), edits)
 	if r != nil {
 		return *r, nil

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"agent-sandboxing/agent"
+	"agent-sandboxing/core/redact"
 )
 
 const (
@@ -68,13 +69,13 @@ func nearest(text string, old []string) string {
 	}
 	var b strings.Builder
 	for _, line := range lines[at : at+min(len(want), nearestShown)] {
-		b.WriteString(visible(line) + "\n")
+		b.WriteString(marked(line) + "\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// visible shows the spaces of a line that matter and cannot be seen.
-func visible(line string) string {
+// marked shows the spaces of a line that matter and cannot be seen.
+func marked(line string) string {
 	body := strings.TrimRight(line, " ")
-	return strings.ReplaceAll(body, "\t", "→") + strings.Repeat("·", len(line)-len(body))
+	return strings.ReplaceAll(visible(redact.Cut(body, maxLine)), "\t", "→") + strings.Repeat("·", len(line)-len(body))
 }

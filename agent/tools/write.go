@@ -73,8 +73,14 @@ func (t *writeTool) current(ctx context.Context, p string) (old string, exists b
 		r, err := agent.FailedBy(ctx, err)
 		return "", false, &r, err
 	}
+	if r := protected(file.Path); r != nil {
+		return "", true, r, nil
+	}
 	seen, ok := t.seen.hashes[p]
 	switch {
+	case !ok && binary(file.Data):
+		r := binaryFile(p, file, "It is not replaced by text: remove it with bash first, if it is to go.")
+		return "", true, &r, nil
 	case !ok:
 		r := agent.Failed("not_read", "%s exists and was not read in this turn. Read it first, or change it with edit.", p)
 		return "", true, &r, nil

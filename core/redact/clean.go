@@ -44,8 +44,11 @@ func plain(s string) bool {
 	return utf8.ValidString(s)
 }
 
-// printable drops the C0 and C1 controls.
+// printable drops the C0 and C1 controls, but shows that there was a NUL.
 func printable(r rune) rune {
+	if r == 0 {
+		return utf8.RuneError
+	}
 	if r == '\t' || r >= 0x20 && r < 0x7f || r >= 0xa0 {
 		return r
 	}
