@@ -4,7 +4,7 @@
 # make edit-fuzz   a million random edits, none of which may touch what was not matched
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: build generate generate-check demo demo-check fleet-check test edit-fuzz lint bench clean toolbox
+.PHONY: build generate generate-check demo demo-check fleet-check faults-check test edit-fuzz lint bench clean toolbox
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/agent-sandboxing
 GOLANGCI_LINT := $(CACHE)/bin/golangci-lint-v2.15.0
@@ -41,6 +41,11 @@ fleet-check:
 	@scripts/setup demo
 	@$(MAKE) --no-print-directory build
 	@scripts/fleet-check
+
+faults-check:
+	@scripts/setup demo
+	@$(MAKE) --no-print-directory build
+	@scripts/faults-check
 
 test:
 	@scripts/setup test

@@ -8,6 +8,7 @@ import (
 
 	"agent-sandboxing/agent"
 	"agent-sandboxing/core"
+	"agent-sandboxing/core/redact"
 )
 
 // sniffed is how much of a file decides whether it is text. Bytes.
@@ -49,5 +50,5 @@ func binaryFile(p string, file core.FileData, advice string) agent.Result {
 	case strings.HasPrefix(kind, "text/"):
 		kind = "perhaps text in another encoding than UTF-8"
 	}
-	return agent.Failed("binary_file", "%s is binary (%s, %s). %s", p, kind, sizeText(file.Size), advice)
+	return agent.Failed("binary_file", "%s is binary (%s, %s). %s", p, kind, redact.Size(file.Size), advice)
 }

@@ -73,12 +73,12 @@ func wholeRunes(head, tail string) (string, string) {
 
 // note says how much is left out and where all of it is.
 func (o output) note(done core.CommandResult, log string) string {
-	left := sizeText(done.Omitted)
+	left := redact.Size(done.Omitted)
 	if lines := done.Lines - o.shown; lines > 0 {
 		left = plural(int(lines), "line")
 	}
 	if log == "" {
-		return fmt.Sprintf("[… %s omitted of %s. Narrow the output with head, tail or grep.]", left, sizeText(done.Total))
+		return fmt.Sprintf("[… %s omitted of %s. Narrow the output with head, tail or grep.]", left, redact.Size(done.Total))
 	}
-	return fmt.Sprintf("[… %s omitted. Full output (%s): %s — read it with offset/limit or grep it.]", left, sizeText(done.Total), log)
+	return fmt.Sprintf("[… %s omitted. Full output (%s): %s — read it with offset/limit or grep it.]", left, redact.Size(done.Total), log)
 }

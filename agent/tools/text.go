@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"fmt"
 	"path"
 	"strconv"
 	"strings"
@@ -47,18 +46,6 @@ func printedAll(dir string, names []string) []string {
 		all[i] = printed(path.Join(dir, name))
 	}
 	return all
-}
-
-// sizeText prints a size for people.
-func sizeText(n int64) string {
-	switch {
-	case n < 1<<10:
-		return plural(int(n), "byte")
-	case n < 1<<20:
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-	default:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	}
 }
 
 // plural prints a count with its noun.
