@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -31,7 +32,7 @@ func notThere(path, text string, e replacement) *agent.Result {
 	default:
 		r = agent.Failed("not_found", "oldText is not in %s. Read the file and copy the text as it is.", path)
 		if region := nearest(text, old); region != "" {
-			r.Text += " The closest lines are (→ is a tab, · a space at the end):\n" + region
+			r.Text += " The closest is at " + region
 		}
 	}
 	return &r
@@ -68,10 +69,11 @@ func nearest(text string, old []string) string {
 		return ""
 	}
 	var b strings.Builder
+	fmt.Fprintf(&b, "line %d (→ is a tab, · a space at the end):", at+1)
 	for _, line := range lines[at : at+min(len(want), nearestShown)] {
-		b.WriteString(marked(line) + "\n")
+		b.WriteString("\n" + marked(line))
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return b.String()
 }
 
 // marked shows the spaces of a line that matter and cannot be seen.

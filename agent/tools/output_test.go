@@ -37,8 +37,10 @@ func TestCutOutput_KeepsBothEndsAndSaysWhatIsLeftOut(t *testing.T) {
 		"one line":         {strings.Repeat("x", 1<<20), "xxx", "xxx", "[… 974.0 KiB omitted. Full output (1.0 MiB)"},
 		"split characters": {strings.Repeat("错", 30_000), "错", "错", "KiB omitted"},
 		"four bytes each":  {"ab" + strings.Repeat("🙂", 30_000) + "c", "ab🙂", "🙂c", "KiB omitted"},
-		"progress": {"start\n" + strings.Repeat("\x1b[2K\rWorking 10%\rWorking 20%", 9_000) + "\nend\n",
-			"start\n", "\nend\n", "omitted"},
+		"progress": {
+			"start\n" + strings.Repeat("\x1b[2K\rWorking 10%\rWorking 20%", 9_000) + "\nend\n",
+			"start\n", "\nend\n", "omitted",
+		},
 		"colours at the cut": {strings.Repeat("\x1b[31mred\x1b[0m text here\n", 9_000), "red text here\n", "red text here\n", "lines omitted"},
 	}
 	for name, test := range tests {

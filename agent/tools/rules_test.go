@@ -1,9 +1,13 @@
 package tools_test
 
 import (
+	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -98,6 +102,47 @@ func TestWrite_KeepsTheMarkOfAFile(t *testing.T) {
 	b.holds("t.txt", "\xef\xbb\xbfhello2\nmore\n")
 	b.wants(b.call("write", args{"path": "t.txt", "content": "new\n"}), "", "Kept the UTF-8 BOM.")
 	b.holds("t.txt", "\xef\xbb\xbfnew\n")
+}
+
+func TestWrite_CancelledLeavesTheOldOrTheNew(t *testing.T) {
+	t.Parallel()
+	b := setup(t, map[string]string{"f.txt": "#!/bin/sh\n"})
+	if err := os.Chmod(filepath.Join(b.repo, "f.txt"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	last := b.file("f.txt")
+	for i := range 20 {
+		b.call("read", args{"path": "f.txt"})
+		next := strings.Repeat(string(rune('a'+i%26)), 1<<20-1) + "\n"
+		raw, err := json.Marshal(args{"path": "f.txt", "content": next})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		started := make(chan struct{})
+		var canceller sync.WaitGroup
+		canceller.Go(func() {
+			<-started
+			for range i * 100 {
+				runtime.Gosched()
+			}
+			cancel()
+		})
+		close(started)
+		_, err = b.set["write"].Run(ctx, raw)
+		canceller.Wait()
+		got := b.file("f.txt")
+		if got != next && (got != last || err == nil) {
+			t.Fatalf("%d bytes that are neither what was there nor what was written, %v", len(got), err)
+		}
+		last = got
+	}
+	if info, err := os.Stat(filepath.Join(b.repo, "f.txt")); err != nil || info.Mode().Perm() != 0o750 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if left, err := os.ReadDir(b.repo); err != nil || len(left) != 1 {
+		t.Errorf("%d files are left, %v", len(left), err)
+	}
 }
 
 func TestRead_TextIsTextWhereverTheSampleEnds(t *testing.T) {

@@ -33,7 +33,7 @@ func printed(p string) string {
 	switch {
 	case !utf8.ValidString(p) || strings.ContainsFunc(p, odd):
 		return strconv.Quote(p)
-	case strings.HasPrefix(p, "@") || strings.HasPrefix(p, "~"): // which mean something else in front
+	case strings.HasPrefix(p, "@"), strings.HasPrefix(p, "~"), strings.TrimSpace(p) == "": // which a tool takes for something else
 		return "./" + p
 	}
 	return p

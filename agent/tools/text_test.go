@@ -20,8 +20,10 @@ import (
 // Whatever the path is: one that is let through is clean and inside by its text, and printed again it
 // means the same file.
 func FuzzWorkspacePath(f *testing.F) {
-	for _, s := range []string{"a/b", "@a", "@@a", "./@a", "~/x", "./~", "..", "a/../b", "a/..", "/workspace/repo/a", "/workspace/repo", "/workspace/repository",
-		"/tmp/x", "/tmp", "/tmpx", "//tmp/x", "/tmp/../etc", ".git/config", "a/.GIT/x", "a/", " ", "\x00", "a\nb", "...", "..a/b..", "/workspace/repo/@a", "é\u202e"} {
+	for _, s := range []string{
+		"a/b", "@a", "@@a", "./@a", "~/x", "./~", "..", "a/../b", "a/..", "/workspace/repo/a", "/workspace/repo", "/workspace/repository",
+		"/tmp/x", "/tmp", "/tmpx", "//tmp/x", "/tmp/../etc", ".git/config", "a/.GIT/x", "a/", " ", "./ ", "\x00", "a\nb", "...", "..a/b..", "/workspace/repo/@a", "é\u202e",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, given string) {
@@ -93,8 +95,10 @@ func FuzzShow(f *testing.F) {
 
 // Whatever a model sends as arguments is read or answered with what to correct.
 func FuzzArguments(f *testing.F) {
-	for _, s := range []string{`{"path":"a","edits":"[{\"oldText\":\"a\",\"newText\":\"b\"}]"}`, `{"file_path":"a","old_string":"x","new_string":"y","replace_all":"true"}`,
-		`{"path":1,"limit":"2","offset":2.0}`, `{"edits":[{"oldText":1,"newText":true}]}`, `{"edits":{"oldText":"\ud800"}}`, `{"edits":[null]}`, `{"edits":"no"}`, `[]`, `null`, `{"limit":1e400}`, `{"limit":"NaN"}`} {
+	for _, s := range []string{
+		`{"path":"a","edits":"[{\"oldText\":\"a\",\"newText\":\"b\"}]"}`, `{"file_path":"a","old_string":"x","new_string":"y","replace_all":"true"}`,
+		`{"path":1,"limit":"2","offset":2.0}`, `{"edits":[{"oldText":1,"newText":true}]}`, `{"edits":{"oldText":"\ud800"}}`, `{"edits":[null]}`, `{"edits":"no"}`, `[]`, `null`, `{"limit":1e400}`, `{"limit":"NaN"}`,
+	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
