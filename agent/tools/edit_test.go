@@ -47,6 +47,7 @@ func TestApply(t *testing.T) {
 		"not there":                      {file: "a\nb\n", edits: one("zzz", "x"), code: "not_found"},
 		"done already":                   {file: "a\nnew text\n", edits: one("old text", "new text"), code: "not_found", says: "may be done"},
 		"numbered":                       {file: "a\nb\n", edits: one("1\ta\n2\tb", "x"), code: "not_found", says: "line numbers"},
+		"numbered by grep":               {file: "a\nb\n", edits: one("f.txt:1: a\nf.txt-2- b", "x"), code: "not_found", says: "line numbers"},
 		"closest":                        {file: "one\n\ttwo\nthree \n", edits: one("one\ntwo\nthrEE", "x"), code: "not_found", says: "The closest is at line 1 (→ is a tab, · a space at the end):\none\n→two\nthree·"},
 		"same":                           {file: "a\n", edits: one("a", "a"), code: "no_change"},
 		"overlap":                        {file: "abc\n", edits: []replacement{{old: "ab", new: "1"}, {old: "bc", new: "2"}}, code: "overlap"},

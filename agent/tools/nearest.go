@@ -14,7 +14,8 @@ const (
 	nearestWork  = 5 << 20 // line comparisons
 )
 
-var numberColumn = regexp.MustCompile(`^\s*\d+(?:\t|\||: |→)`)
+// numberColumn is how listings and searches begin a line: "12: ", "12|", "src/a.ts:12: ".
+var numberColumn = regexp.MustCompile(`^(?:\S+[:-])?\s*\d+(?:\t|\||[:-] |→)`)
 
 // notThere explains why oldText is not in the file as well as it can.
 func notThere(path, text string, e replacement) *agent.Result {

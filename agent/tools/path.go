@@ -9,7 +9,11 @@ import (
 
 	"agent-sandboxing/agent"
 	"agent-sandboxing/core"
+	"agent-sandboxing/core/redact"
 )
+
+// maxPath is the longest path that Linux takes. Bytes.
+const maxPath = 4096
 
 // workspacePath makes the one spelling of a path that tools use: relative to the repository, or
 // absolute below /tmp. The sandbox checks again, with links resolved; this check gives the better
@@ -17,8 +21,8 @@ import (
 func workspacePath(p string, forWrite bool) (string, *agent.Result) {
 	given := p
 	p = strings.TrimPrefix(p, "@")
-	if strings.TrimSpace(p) == "" || strings.ContainsFunc(p, unicode.IsControl) {
-		r := agent.Failed("invalid_path", "%q is not a path. Use a path relative to the repository root.", given)
+	if strings.TrimSpace(p) == "" || len(p) > maxPath || strings.ContainsFunc(p, unicode.IsControl) {
+		r := agent.Failed("invalid_path", "%q is not a path. Use a path relative to the repository root.", redact.Cut(given, 200))
 		return "", &r
 	}
 	if strings.Contains("/"+p+"/", "/../") || p == "~" || strings.HasPrefix(p, "~/") {

@@ -166,7 +166,7 @@ func TestPaths_StayInside(t *testing.T) {
 		b.wants(b.call("write", args{"path": p, "content": "x"}), "path_outside_workspace", "")
 		b.wants(b.call("ls", args{"path": p}), "path_outside_workspace", "")
 	}
-	for _, p := range []string{" ", "a\x00b", "a\nb", "@"} {
+	for _, p := range []string{" ", "a\x00b", "a\nb", "@", strings.Repeat("x/", 3000)} {
 		b.wants(b.call("read", args{"path": p}), "invalid_path", "")
 	}
 	b.wants(b.call("write", args{"path": ".git/config", "content": "x"}), "git_dir_protected", "")
