@@ -55,7 +55,7 @@ func FuzzApply(f *testing.F) {
 	})
 }
 
-var editCount = flag.Int("edits", 20_000, "how many random edits are made")
+var editCount = flag.Int("edits", 5_000, "how many random edits are made")
 
 // Random files are edited in random ways, and what each edit may touch is worked out beside it in the
 // plainest way there is: bytes outside the match never change. An edit that could mean two places,

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"path"
 	"strings"
-	"unicode"
 
 	"agent-sandboxing/agent"
 	"agent-sandboxing/core"
@@ -21,7 +20,7 @@ const maxPath = 4096
 func workspacePath(p string, forWrite bool) (string, *agent.Result) {
 	given := p
 	p = strings.TrimPrefix(p, "@")
-	if strings.TrimSpace(p) == "" || len(p) > maxPath || strings.ContainsFunc(p, unicode.IsControl) {
+	if strings.TrimSpace(p) == "" || len(p) > maxPath || strings.ContainsFunc(p, unprintable) {
 		r := agent.Failed("invalid_path", "%q is not a path. Use a path relative to the repository root.", redact.Cut(given, 200))
 		return "", &r
 	}

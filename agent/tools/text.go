@@ -26,12 +26,16 @@ func visible(s string) string {
 	}, strings.ToValidUTF8(s, "\uFFFD"))
 }
 
+// unprintable says that a character of a name could end a line or steer a terminal.
+func unprintable(r rune) bool {
+	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029'
+}
+
 // printed spells a path of the workspace so that a tool takes it as it is, on one line. A name with
 // control characters, which no tool takes, is quoted: it could pass for several.
 func printed(p string) string {
-	odd := func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 	switch {
-	case !utf8.ValidString(p) || strings.ContainsFunc(p, odd):
+	case !utf8.ValidString(p) || strings.ContainsFunc(p, unprintable):
 		return strconv.Quote(p)
 	case strings.HasPrefix(p, "@"), strings.HasPrefix(p, "~"), strings.TrimSpace(p) == "": // which a tool takes for something else
 		return "./" + p
