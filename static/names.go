@@ -6,7 +6,7 @@ package static
 func hashed(name string) string {
 	switch name {
 	case "app.css":
-		return "app-d9f656300072.css"
+		return "app-f46855be0e47.css"
 	case "app.js":
 		return "app-81f78ea64760.js"
 	case "htmx.js":

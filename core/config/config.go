@@ -3,6 +3,7 @@
 package config
 
 import (
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -27,6 +28,7 @@ const (
 	Worker  Role = "worker"  // agent, git, Docker
 	Migrate Role = "migrate" // database only
 	Doctor  Role = "doctor"  // reads everything, demands nothing
+	Probe   Role = "probe"   // speaks to the model only
 )
 
 // Config is the whole configuration. Empty fields are documented defaults.
@@ -64,12 +66,15 @@ type GitHub struct {
 	AppPrivateKeyFile string `env:"APP_PRIVATE_KEY_FILE"`
 }
 
-// Access says who may sign in. With nothing set nobody may.
+// Access says who may sign in.
 type Access struct {
 	AllowedLogins []string `env:"ALLOWED_LOGINS"`
 	AllowedOrgs   []string `env:"ALLOWED_ORGS"`
 	AdminLogins   []string `env:"ADMIN_LOGINS"`
 }
+
+// Empty says that nobody may.
+func (a Access) Empty() bool { return len(a.AllowedLogins)+len(a.AllowedOrgs)+len(a.AdminLogins) == 0 }
 
 // Model is the OpenAI-compatible endpoint.
 type Model struct {
@@ -78,6 +83,17 @@ type Model struct {
 	AgentModel       string `env:"AGENT_MODEL" envDefault:"anthropic/claude-sonnet-4.5"`
 	// ModelLabel is shown on every page; a demo says with it that its model is scripted.
 	ModelLabel string `env:"MODEL_LABEL"`
+
+	// What the endpoint and the model understand. Empty follows from MODEL_BASE_URL and AGENT_MODEL.
+	ModelDialect         string   `env:"MODEL_DIALECT"`
+	ModelReasoningReplay string   `env:"MODEL_REASONING_REPLAY"`
+	ModelReasoningEffort string   `env:"MODEL_REASONING_EFFORT"`
+	ModelSchema          string   `env:"MODEL_SCHEMA" envDefault:"full"`
+	ModelMaxOutput       int      `env:"MODEL_MAX_OUTPUT"` // tokens; 0 leaves it to the provider
+	ModelOneCall         bool     `env:"MODEL_ONE_CALL"`
+	ModelProviders       []string `env:"MODEL_PROVIDERS"`
+	ModelAllowRetention  bool     `env:"MODEL_ALLOW_RETENTION"`
+	ModelRetries         int      `env:"MODEL_RETRIES" envDefault:"2"`
 }
 
 // Sandbox bounds each session's container; Memory is MiB.
@@ -104,42 +120,11 @@ func Parse(role Role, vars map[string]string) (Config, error) {
 	}
 	c.fill(vars)
 	problems = append(problems, c.check(role)...)
-	if err := errors.Join(problems...); err != nil {
+	if err := errors.Join(firstOfEach(problems)...); err != nil {
 		return Config{}, err
 	}
 	c.strip(role)
 	return c, nil
-}
-
-// parseProblems turns the parser's errors into lines that name the variable but not its value.
-func parseProblems(err error) []error {
-	agg, ok := errors.AsType[env.AggregateError](err)
-	if !ok {
-		return []error{errors.New("the environment cannot be read")}
-	}
-	var out []error
-	for _, e := range agg.Errors {
-		if p, ok := errors.AsType[env.ParseError](e); ok {
-			out = append(out, fmt.Errorf("%s is not a valid %s", variableOf(p.Name), p.Type))
-			continue
-		}
-		out = append(out, errors.New("a variable cannot be read"))
-	}
-	return out
-}
-
-// variableOf finds the variable behind a field's name, which it matches letter by letter.
-func variableOf(field string) string {
-	params, err := env.GetFieldParams(&Config{})
-	if err != nil {
-		return field
-	}
-	for _, f := range params {
-		if strings.EqualFold(strings.ReplaceAll(f.OwnKey, "_", ""), field) {
-			return f.Key
-		}
-	}
-	return field
 }
 
 func (c *Config) fill(vars map[string]string) {
@@ -180,6 +165,9 @@ func (c *Config) check(role Role) []error {
 	if role == Migrate || role == Doctor {
 		return p
 	}
+	if role == Probe {
+		return append(p, c.Model.check()...)
+	}
 	p = append(p, c.checkAddress()...)
 	if role != Serve {
 		if c.DatabaseURL.Empty() {
@@ -208,6 +196,9 @@ func (c *Config) check(role Role) []error {
 	if c.EnableFixtures && !filepath.IsAbs(c.FixturesDir) {
 		add("ENABLE_FIXTURES needs FIXTURES_DIR, an absolute path")
 	}
+	if role != Worker && c.Access.Empty() {
+		add("ALLOWED_LOGINS, ALLOWED_ORGS and ADMIN_LOGINS are not set: nobody could sign in; set at least one")
+	}
 	if role == Serve || role == Worker {
 		p = append(p, c.checkWorker()...)
 	}
@@ -234,20 +225,71 @@ func (c *Config) checkWorker() []error {
 	if c.GitHub.AppID == 0 {
 		p = append(p, errors.New("GITHUB_APP_ID is not set: copy the App id from the GitHub App's page"))
 	}
-	if c.GitHub.AppPrivateKeyFile == "" {
-		p = append(p, errors.New("GITHUB_APP_PRIVATE_KEY_FILE is not set: generate a private key on the GitHub App's page"))
+	if err := checkKeyFile(c.GitHub.AppPrivateKeyFile); err != nil {
+		p = append(p, err)
 	}
-	if c.Model.OpenRouterAPIKey.Empty() {
-		p = append(p, errors.New("OPENROUTER_API_KEY is not set: the agent needs a key for MODEL_BASE_URL"))
-	}
+	p = append(p, c.Model.check()...)
 	if c.Sandbox.Runtime != "runc" && c.Sandbox.Runtime != "runsc" {
 		p = append(p, errors.New("SANDBOX_RUNTIME must be runc or runsc"))
 	}
-	if c.Sandbox.MaxRunning < 1 || c.Sandbox.Memory < 128 || c.Sandbox.CPUs <= 0 || c.Sandbox.PIDs < 32 {
-		p = append(p, errors.New("SANDBOX_MAX_RUNNING, SANDBOX_MEMORY (MiB, at least 128), SANDBOX_CPUS and SANDBOX_PIDS (at least 32) must be positive"))
+	if c.Sandbox.MaxRunning < 1 {
+		p = append(p, errors.New("SANDBOX_MAX_RUNNING must be at least 1"))
+	}
+	if c.Sandbox.Memory < 128 {
+		p = append(p, errors.New("SANDBOX_MEMORY must be at least 128; it is in MiB"))
+	}
+	if c.Sandbox.CPUs <= 0 {
+		p = append(p, errors.New("SANDBOX_CPUS must be above 0"))
+	}
+	if c.Sandbox.PIDs < 32 {
+		p = append(p, errors.New("SANDBOX_PIDS must be at least 32"))
 	}
 	if c.CloneDepth < 0 {
 		p = append(p, errors.New("CLONE_DEPTH must be 0 (everything) or a number of commits"))
+	}
+	return p
+}
+
+// checkKeyFile looks at the file now, because the worker reads it when the pages are up already.
+func checkKeyFile(path string) error {
+	if path == "" {
+		return errors.New("GITHUB_APP_PRIVATE_KEY_FILE is not set: generate a private key on the GitHub App's page")
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("GITHUB_APP_PRIVATE_KEY_FILE cannot be read: %w", err)
+	}
+	if block, _ := pem.Decode(b); block == nil {
+		return errors.New("GITHUB_APP_PRIVATE_KEY_FILE is no PEM file: use the one that GitHub made, unchanged")
+	}
+	return nil
+}
+
+// maxRetries keeps a busy provider from holding up a turn.
+const maxRetries = 5
+
+func (m Model) check() []error {
+	var p []error
+	if m.OpenRouterAPIKey.Empty() {
+		p = append(p, errors.New("OPENROUTER_API_KEY is not set: the agent needs a key for MODEL_BASE_URL"))
+	}
+	for _, setting := range []struct {
+		name, value string
+		allowed     []string
+	}{
+		{"MODEL_DIALECT", m.ModelDialect, []string{"", "openai", "openrouter"}},
+		{"MODEL_REASONING_REPLAY", m.ModelReasoningReplay, []string{"", "none", "details", "reasoning_content"}},
+		{"MODEL_SCHEMA", m.ModelSchema, []string{"full", "minimal"}},
+	} {
+		if !slices.Contains(setting.allowed, setting.value) {
+			p = append(p, fmt.Errorf("%s must be one of %s", setting.name, strings.TrimPrefix(strings.Join(setting.allowed, ", "), ", ")))
+		}
+	}
+	if m.ModelMaxOutput < 0 {
+		p = append(p, errors.New("MODEL_MAX_OUTPUT must be 0 (the provider's own) or a number of tokens"))
+	}
+	if m.ModelRetries < 0 || m.ModelRetries > maxRetries {
+		p = append(p, fmt.Errorf("MODEL_RETRIES must be 0 to %d", maxRetries))
 	}
 	return p
 }
