@@ -85,10 +85,6 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 	w.processor = turn.NewProcessor(turn.Options{
 		Store: p.store, Sandboxes: w.sandboxes, Agent: loop, Mirror: m, Signals: p.hub, Redactor: p.redact,
 		Publisher: w.publisher(minted, info, m), Worker: func() core.Worker { return *w.self.Load() }, Log: p.log,
-		Summarize: func(previous string, request core.Message, f core.Finish) string {
-			clean, _ := p.redact.Text(agent.SummaryLine(previous, request.Text, f))
-			return clean
-		},
 	})
 	return w, nil
 }
@@ -121,7 +117,7 @@ func openAgent(p *process) (*agent.Agent, error) {
 	model := openai.New(openai.Options{
 		BaseURL: p.cfg.Model.ModelBaseURL, Key: p.cfg.Model.OpenRouterAPIKey.Reveal(), Model: p.cfg.Model.AgentModel,
 	})
-	return agent.New(agent.Options{Model: model, Tools: tools.New, Redactor: p.redact})
+	return agent.New(agent.Options{Model: model, Tools: tools.New, Redactor: p.redact, Window: p.cfg.Model.ContextWindow})
 }
 
 // probe asks GitHub who the App is. A GitHub that does not answer keeps nobody from working.

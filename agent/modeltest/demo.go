@@ -27,6 +27,12 @@ func (demoScript) Name() string { return DemoModel }
 // keeps nothing between two requests.
 func (demoScript) Reply(req Request) Reply {
 	prompt, done := readConversation(req.Messages)
+	switch {
+	case len(req.Tools) == 0:
+		return record(req.Messages[len(req.Messages)-1].Content)
+	case !offers(req, "write"):
+		return investigate(prompt, done)
+	}
 	d := newDemo(prompt)
 	for _, step := range d.plan() {
 		calls := step.do()
@@ -77,17 +83,25 @@ func readConversation(messages []Message) (prompt string, rounds [][]string) {
 	return prompt, rounds
 }
 
-var requestOpen = regexp.MustCompile(`<section name="request" id="([^"]+)">\n`)
-
 // requestOf takes the request out of a composed message; another message is one as a whole.
 func requestOf(content string) string {
-	for _, m := range requestOpen.FindAllStringSubmatchIndex(content, -1) {
-		id := content[m[2]:m[3]]
-		if text, ok := strings.CutSuffix(strings.TrimSpace(content[m[1]:]), `</section id="`+id+`">`); ok {
-			return strings.TrimSpace(text)
+	for _, name := range []string{"request", "task"} {
+		if text := sectionOf(content, name); text != "" {
+			return text
 		}
 	}
 	return strings.TrimSpace(content)
+}
+
+// sectionOf is the text of a section, between its own tags.
+func sectionOf(content, name string) string {
+	for _, m := range regexp.MustCompile(`(?m)^<section name="`+name+`" id="([^"]+)">\n`).FindAllStringSubmatchIndex(content, -1) {
+		end := "\n</section id=\"" + content[m[2]:m[3]] + "\">"
+		if text, _, ok := strings.Cut(content[m[1]:], end); ok {
+			return strings.TrimSpace(text)
+		}
+	}
+	return ""
 }
 
 // demo is what the script knows while it replays.

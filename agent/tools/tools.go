@@ -28,6 +28,7 @@ func New(env agent.Env) []agent.Tool {
 		&findTool{ws: env.Workspace},
 		&lsTool{ws: env.Workspace},
 		&publishTool{publisher: env.Publisher},
+		&subagentTool{investigate: env.Investigate},
 	}
 	return list
 }

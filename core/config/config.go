@@ -76,9 +76,14 @@ type Model struct {
 	ModelBaseURL     string `env:"MODEL_BASE_URL" envDefault:"https://openrouter.ai/api/v1"`
 	OpenRouterAPIKey Secret `env:"OPENROUTER_API_KEY"`
 	AgentModel       string `env:"AGENT_MODEL" envDefault:"anthropic/claude-sonnet-4.5"`
+	// ContextWindow is how much the model takes, its answer included, in tokens.
+	ContextWindow int `env:"MODEL_CONTEXT_WINDOW" envDefault:"128000"`
 	// ModelLabel is shown on every page; a demo says with it that its model is scripted.
 	ModelLabel string `env:"MODEL_LABEL"`
 }
+
+// minContextWindow is what the agent needs for its prompt, its tools and a request, in tokens.
+const minContextWindow = 16_000
 
 // Sandbox bounds each session's container; Memory is MiB.
 type Sandbox struct {
@@ -239,6 +244,9 @@ func (c *Config) checkWorker() []error {
 	}
 	if c.Model.OpenRouterAPIKey.Empty() {
 		p = append(p, errors.New("OPENROUTER_API_KEY is not set: the agent needs a key for MODEL_BASE_URL"))
+	}
+	if c.Model.ContextWindow < minContextWindow {
+		p = append(p, fmt.Errorf("MODEL_CONTEXT_WINDOW must be a number of tokens, at least %d", minContextWindow))
 	}
 	if c.Sandbox.Runtime != "runc" && c.Sandbox.Runtime != "runsc" {
 		p = append(p, errors.New("SANDBOX_RUNTIME must be runc or runsc"))

@@ -169,9 +169,10 @@ func (s *Store) ArchiveSession(ctx context.Context, id core.SessionID, archived 
 	})
 }
 
-// SaveSummary replaces the session's summary under the lease.
-func (s *Store) SaveSummary(ctx context.Context, lease core.Lease, summary string) error {
-	summary = clean(summary)
+// SaveSummary replaces the session's summary under the lease, and adds what it cost to the message
+// whose turn it sums up.
+func (s *Store) SaveSummary(ctx context.Context, lease core.Lease, id core.MessageID, c core.Compaction) error {
+	summary := clean(c.Summary)
 	return s.InTx(ctx, func(tx *Tx) error {
 		if err := tx.lockLeased(ctx, lease); err != nil {
 			return err
@@ -179,6 +180,17 @@ func (s *Store) SaveSummary(ctx context.Context, lease core.Lease, summary strin
 		if _, err := tx.Exec(ctx, `UPDATE chat_sessions SET summary = $2 WHERE id = $1`, lease.SessionID, summary); err != nil {
 			return err
 		}
-		return tx.Append(ctx, lease.SessionID, core.ByPlatform, "", core.SummaryUpdated{Bytes: len(summary)})
+		_, err := tx.Exec(ctx, `
+			UPDATE messages SET prompt_tokens = prompt_tokens + $3, cached_tokens = cached_tokens + $4,
+				completion_tokens = completion_tokens + $5,
+				cost_usd = CASE WHEN $6::numeric IS NULL THEN cost_usd ELSE coalesce(cost_usd, 0) + $6::numeric END
+			WHERE session_id = $1 AND id = $2`,
+			lease.SessionID, id, c.Usage.PromptTokens, c.Usage.CachedTokens, c.Usage.CompletionTokens, c.Usage.CostUSD)
+		if err != nil {
+			return err
+		}
+		return tx.Append(ctx, lease.SessionID, core.ByPlatform, id, core.SummaryUpdated{
+			Bytes: len(summary), ByModel: c.ByModel, Code: c.Code, Usage: c.Usage,
+		})
 	})
 }

@@ -38,7 +38,6 @@ func run(t *testing.T, s *store.Store, agent agentFunc, boxes *boxes) stage {
 	p := turn.NewProcessor(turn.Options{
 		Store: s, Sandboxes: boxes, Agent: agent, Mirror: mirror{}, Publisher: publisher{}, Signals: hub,
 		Redactor: redact.New("planted-secret"), Worker: func() core.Worker { return worker }, Log: slog.New(slog.DiscardHandler),
-		Summarize: func(previous string, m core.Message, f core.Finish) string { return previous + string(f.State) + ";" },
 	})
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -101,6 +100,9 @@ type agentFunc func(ctx context.Context, rec core.TurnRecorder) (core.TurnResult
 func (agentFunc) Model() string { return "test-model" }
 func (f agentFunc) Run(ctx context.Context, _ core.TurnRequest, _ core.Workspace, _ core.Publisher, rec core.TurnRecorder) (core.TurnResult, error) {
 	return f(ctx, rec)
+}
+func (agentFunc) Compact(_ context.Context, req core.CompactionRequest, _ core.Workspace, _ core.TurnRecorder) core.Compaction {
+	return core.Compaction{Summary: req.Previous + string(req.Finish.State) + ";", ByModel: true, Usage: core.Usage{PromptTokens: 7}}
 }
 
 // boxes gives every session the same empty workspace, or the error that a test wants.
@@ -191,8 +193,8 @@ func TestTurn_CompletesWithDiffCheckpointAnswerAndSummary(t *testing.T) {
 	if len(tl.Messages) != 2 || tl.Messages[0].State != core.Completed || tl.Messages[1].Text != "Done." {
 		t.Errorf("messages: %+v", tl.Messages)
 	}
-	if tl.Session.Summary != "completed;" {
-		t.Errorf("summary = %q", tl.Session.Summary)
+	if tl.Session.Summary != "completed;" || tl.Messages[0].Usage.PromptTokens != 7 {
+		t.Errorf("summary = %q, usage %+v", tl.Session.Summary, tl.Messages[0].Usage)
 	}
 	diff, err := s.Artifact(t.Context(), session.ID, tl.Diff.ID)
 	if err != nil || string(diff.Data) != "+[redacted]\n" || diff.Redactions != 1 {
