@@ -262,10 +262,11 @@ func (k *killer) checkCalls(t *testing.T, name string, tl core.Timeline) {
 		if err := json.Unmarshal(e.Payload, &p); err != nil {
 			t.Fatal(err)
 		}
-		switch key := string(e.MessageID) + p.CallID; e.Type {
-		case "agent_tool_call":
+		key := string(e.MessageID) + p.CallID
+		if e.Type == "agent_tool_call" {
 			ends[key]--
-		case "agent_tool_result":
+		}
+		if e.Type == "agent_tool_result" {
 			ends[key]++
 		}
 	}

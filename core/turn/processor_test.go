@@ -108,6 +108,7 @@ func (agentFunc) Model() string { return "test-model" }
 func (f agentFunc) Run(ctx context.Context, _ core.TurnRequest, _ core.Workspace, _ core.Publisher, rec core.TurnRecorder) (core.TurnResult, error) {
 	return f(ctx, rec)
 }
+
 func (agentFunc) Compact(_ context.Context, req core.CompactionRequest, _ core.Workspace, _ core.TurnRecorder) core.Compaction {
 	return core.Compaction{Summary: req.Previous + string(req.Finish.State) + ";", ByModel: true, Usage: core.Usage{PromptTokens: 7}}
 }
