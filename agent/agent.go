@@ -26,6 +26,7 @@ type Options struct {
 	Tools    Toolset
 	Redactor *redact.Redactor
 	Limits   Limits
+	Prices   *Prices // nil: only the provider knows the cost
 }
 
 // Agent runs invocations. It is safe for concurrent use.
@@ -34,6 +35,7 @@ type Agent struct {
 	tools    Toolset
 	redact   *redact.Redactor
 	limits   Limits
+	prices   *Prices
 	profiles map[string]profile
 }
 
@@ -46,7 +48,7 @@ type profile struct {
 
 // New checks that every profile names a prompt and tools that exist.
 func New(o Options) (*Agent, error) {
-	a := &Agent{model: o.Model, tools: o.Tools, redact: o.Redactor, limits: o.Limits.orDefault(), profiles: map[string]profile{}}
+	a := &Agent{model: o.Model, tools: o.Tools, redact: o.Redactor, limits: o.Limits.orDefault(), prices: o.Prices, profiles: map[string]profile{}}
 	known := map[string]ToolSpec{}
 	for _, t := range o.Tools(Env{}) {
 		known[t.Spec().Name] = t.Spec()
@@ -85,14 +87,16 @@ func (a *Agent) Run(ctx context.Context, req core.TurnRequest, ws core.Workspace
 	if !ok {
 		return core.TurnResult{}, core.Fail(core.Internal, "unknown_profile", "There is no agent profile of this name.")
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, a.limits.Wall,
-		limitReached(fmt.Sprintf("it worked for %s", a.limits.Wall)))
+	limits := a.limits.of(req.Limits)
+	ctx, cancel := context.WithTimeoutCause(ctx, limits.Wall,
+		limitReached(fmt.Sprintf("it worked for %s", limits.Wall)))
 	defer cancel()
 
 	env := Env{Workspace: ws, Publisher: pub, Policy: req.Policy, MessageID: req.MessageID}
 	r := &run{
 		model:  a.model,
-		limits: a.limits,
+		limits: limits,
+		prices: a.prices,
 		redact: a.redact,
 		rec:    rec,
 		tools:  map[string]Tool{},
@@ -102,7 +106,7 @@ func (a *Agent) Run(ctx context.Context, req core.TurnRequest, ws core.Workspace
 			{Role: User, Text: compose(req, newSectionID())},
 		},
 		partial: partial{rec: rec, redact: a.redact, now: time.Now},
-		result:  core.TurnResult{Model: a.model.Name(), PromptHash: p.hash},
+		result:  core.TurnResult{Model: a.model.Name(), PromptHash: p.hash, Limits: limits.record()},
 	}
 	for _, t := range a.tools(env) {
 		if spec := t.Spec(); slices.Contains(p.tools, spec.Name) {

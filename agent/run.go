@@ -22,6 +22,8 @@ type run struct {
 	messages []Message
 	partial  partial
 	repeats  repeats
+	prices   *Prices
+	spent    error // what the last Spent said: no further request when it is not nil
 	result   core.TurnResult
 
 	malformed int // responses in a row without a call that could be run
@@ -32,9 +34,13 @@ type run struct {
 // loop asks and executes until the model answers without a call. On return the shown text is whole.
 func (r *run) loop(ctx context.Context) error {
 	defer r.partial.flush()
+	r.spent = r.rec.Spent(ctx, core.Usage{})
 	for r.result.Steps < r.limits.Steps {
 		if err := checkMessages(r.messages); err != nil {
 			return core.Fail(core.Internal, "context_invalid", "The conversation with the model broke its own rules.").Because(err)
+		}
+		if err := r.mayAsk(); err != nil {
+			return r.ending(ctx, err)
 		}
 		r.result.Steps++
 		resp, err := r.ask(ctx)
@@ -63,23 +69,13 @@ func (r *run) ask(ctx context.Context) (Response, error) {
 		Retry: r.rec.ModelRetry,
 	})
 	if err != nil {
+		r.lost(ctx, err)
 		return Response{}, err
 	}
 	if resp.Model != "" {
 		r.result.Model = resp.Model
 	}
-	u := &r.result.Usage
-	u.PromptTokens += resp.Usage.PromptTokens
-	u.CachedTokens += resp.Usage.CachedTokens
-	u.CompletionTokens += resp.Usage.CompletionTokens
-	if cost := resp.Usage.CostUSD; cost != nil {
-		total := *cost
-		if u.CostUSD != nil {
-			total += *u.CostUSD
-		}
-		u.CostUSD = &total
-	}
-	return resp, nil
+	return resp, r.spend(ctx, resp)
 }
 
 // refusedFinish maps the ways of stopping that leave nothing to go on with.

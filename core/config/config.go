@@ -43,6 +43,7 @@ type Config struct {
 	GitHub  GitHub `envPrefix:"GITHUB_"`
 	Access  Access
 	Model   Model
+	Limits  Limits
 	Sandbox Sandbox `envPrefix:"SANDBOX_"`
 	// DockerHost is the daemon's address; empty means the local socket.
 	DockerHost string `env:"DOCKER_HOST"`
@@ -78,7 +79,15 @@ type Model struct {
 	AgentModel       string `env:"AGENT_MODEL" envDefault:"anthropic/claude-sonnet-4.5"`
 	// ModelLabel is shown on every page; a demo says with it that its model is scripted.
 	ModelLabel string `env:"MODEL_LABEL"`
+
+	// Dollars for a million tokens, nil when not set; a cached token costs like any other by default.
+	ModelPriceInput  *float64 `env:"MODEL_PRICE_INPUT"`
+	ModelPriceOutput *float64 `env:"MODEL_PRICE_OUTPUT"`
+	ModelPriceCached *float64 `env:"MODEL_PRICE_CACHED"`
 }
+
+// ReportsCost says that the endpoint tells the cost of each request.
+func (m Model) ReportsCost() bool { return strings.Contains(m.ModelBaseURL, "://openrouter.ai/") }
 
 // Sandbox bounds each session's container; Memory is MiB.
 type Sandbox struct {
@@ -205,6 +214,7 @@ func (c *Config) check(role Role) []error {
 	default:
 		add("BASH_POLICY must be seed, build, readonly or open")
 	}
+	p = append(p, c.Limits.checkWork()...)
 	if c.EnableFixtures && !filepath.IsAbs(c.FixturesDir) {
 		add("ENABLE_FIXTURES needs FIXTURES_DIR, an absolute path")
 	}
@@ -240,6 +250,7 @@ func (c *Config) checkWorker() []error {
 	if c.Model.OpenRouterAPIKey.Empty() {
 		p = append(p, errors.New("OPENROUTER_API_KEY is not set: the agent needs a key for MODEL_BASE_URL"))
 	}
+	p = append(p, c.checkMoney()...)
 	if c.Sandbox.Runtime != "runc" && c.Sandbox.Runtime != "runsc" {
 		p = append(p, errors.New("SANDBOX_RUNTIME must be runc or runsc"))
 	}

@@ -75,7 +75,7 @@ func (s *Store) CreateSession(ctx context.Context, n core.NewSession) (core.Chat
 		if err := tx.insertSession(ctx, id, n); err != nil {
 			return err
 		}
-		if _, err := tx.insertMessage(ctx, id, n.Text, ""); err != nil {
+		if _, err := tx.insertMessage(ctx, id, n.Text, "", core.TurnLimits{}); err != nil {
 			return err
 		}
 		created, err = readSession(ctx, tx, id)

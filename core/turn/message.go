@@ -110,7 +110,7 @@ func (p *Processor) runAgent(ctx context.Context, claim core.Claim, msg core.Mes
 	}
 	req := core.TurnRequest{
 		SessionID: s.ID, MessageID: msg.ID, Profile: "main", Policy: s.BashPolicy,
-		Summary: s.Summary, Conversation: conversation, Activity: activity, Request: msg.Text,
+		Summary: s.Summary, Conversation: conversation, Activity: activity, Request: msg.Text, Limits: msg.Limits,
 		Workspace: core.WorkspaceState{
 			Repository: s.Repository.FullName(), Branch: s.Branch, BaseBranch: s.BaseBranch, BaseSHA: s.BaseSHA,
 			Changed: changed, PullRequest: describe(pr), Guidance: string(guidance),

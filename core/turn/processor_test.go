@@ -32,11 +32,18 @@ type stage struct {
 // run starts a processor; its agent is a function, everything else answers at once.
 func run(t *testing.T, s *store.Store, agent agentFunc, boxes *boxes) stage {
 	t.Helper()
+	return runWithin(t, s, agent, boxes, core.Budgets{})
+}
+
+// runWithin is run with caps of money.
+func runWithin(t *testing.T, s *store.Store, agent turn.Agent, boxes *boxes, budgets core.Budgets) stage {
+	t.Helper()
 	hub := live.NewHub(s)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	worker := storetest.Worker(t, s, "host-1")
 	p := turn.NewProcessor(turn.Options{
 		Store: s, Sandboxes: boxes, Agent: agent, Mirror: mirror{}, Publisher: publisher{}, Signals: hub,
+		Budgets:  budgets,
 		Redactor: redact.New("planted-secret"), Worker: func() core.Worker { return worker }, Log: slog.New(slog.DiscardHandler),
 		Summarize: func(previous string, m core.Message, f core.Finish) string { return previous + string(f.State) + ";" },
 	})
@@ -60,6 +67,12 @@ func run(t *testing.T, s *store.Store, agent agentFunc, boxes *boxes) stage {
 // events follows the session's log until it holds an event of the wanted type, and returns it all.
 func (s stage) events(t *testing.T, id core.SessionID, until core.EventType) []core.Event {
 	t.Helper()
+	return s.eventsUntil(t, id, until, func(e core.Event) bool { return e.Type == until })
+}
+
+// eventsUntil is events until one is as wanted.
+func (s stage) eventsUntil(t *testing.T, id core.SessionID, what core.EventType, wanted func(core.Event) bool) []core.Event {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	found := errors.New("found")
@@ -67,14 +80,14 @@ func (s stage) events(t *testing.T, id core.SessionID, until core.EventType) []c
 	err := s.hub.Follow(ctx, id, 0, func(b live.Batch) error {
 		all = append(all, b.Events...)
 		for _, e := range b.Events {
-			if e.Type == until {
+			if wanted(e) {
 				return found
 			}
 		}
 		return nil
 	})
 	if !errors.Is(err, found) {
-		t.Fatalf("no %s in the log: %v; it holds %v", until, err, types(all))
+		t.Fatalf("no %s in the log: %v; it holds %v", what, err, types(all))
 	}
 	return all
 }
