@@ -76,19 +76,16 @@ func usageText(u core.Usage, model string) string {
 		parts = append(parts, thousands(u.PromptTokens)+" in", thousands(u.CompletionTokens)+" out")
 	}
 	if u.CostUSD != nil {
-		parts = append(parts, "$"+strconv.FormatFloat(*u.CostUSD, 'f', costDigits(*u.CostUSD), 64))
+		cost := core.Dollars(*u.CostUSD)
+		if u.CostSource == core.CostUnknown {
+			cost = "at least " + cost
+		}
+		parts = append(parts, cost)
 	}
 	if len(parts) > 0 && model != "" {
 		parts = append(parts, model)
 	}
 	return strings.Join(parts, " · ")
-}
-
-func costDigits(usd float64) int {
-	if usd < 0.01 {
-		return 4
-	}
-	return 2
 }
 
 func thousands(n int64) string {
