@@ -7,6 +7,7 @@ import (
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/core/store/storetest"
+	"agent-sandboxing/core/turn"
 )
 
 // spender is an agent that asks a model as long as it may; each request costs 0.4 dollars.
@@ -27,6 +28,10 @@ func (a spender) Run(ctx context.Context, req core.TurnRequest, _ core.Workspace
 	return result, err
 }
 
+func with(agent turn.Agent, budgets core.Budgets) func(*turn.Options) {
+	return func(o *turn.Options) { o.Agent, o.Budgets = agent, budgets }
+}
+
 func TestTurn_ABudgetEndsTheTurnAndThenTheQueue(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -34,7 +39,7 @@ func TestTurn_ABudgetEndsTheTurnAndThenTheQueue(t *testing.T) {
 	session := storetest.Session(t, s, owner)
 	limits := make(chan core.TurnLimits, 9)
 	boxes := &boxes{}
-	st := runWithin(t, s, spender{limits}, boxes, core.Budgets{SessionUSD: 1})
+	st := run(t, s, nil, boxes, with(spender{limits}, core.Budgets{SessionUSD: 1}))
 	st.events(t, session.ID, "summary_updated")
 	m := st.message(t, session.ID)
 	if m.State != core.Failed || m.FailureCode != core.CodeSessionBudget || m.Steps != 3 || m.Usage.CostUSD == nil || *m.Usage.CostUSD < 1.19 {
@@ -80,7 +85,7 @@ func TestTurn_TheMessagesLimitsReachTheAgentAndTheRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	limits := make(chan core.TurnLimits, 2)
-	st := runWithin(t, s, obedient{limits}, &boxes{}, core.Budgets{})
+	st := run(t, s, nil, &boxes{}, with(obedient{limits}, core.Budgets{}))
 	st.eventsUntil(t, session.ID, "message_completed", func(e core.Event) bool { return e.Type == "message_completed" && e.MessageID == last.ID })
 	if first, second := <-limits, <-limits; first != (core.TurnLimits{}) || second != asked {
 		t.Errorf("the agent got %+v and %+v, want none and %+v", first, second, asked)

@@ -35,18 +35,11 @@ type stage struct {
 // run starts a processor; its agent is a function, everything else answers at once.
 func run(t *testing.T, s *store.Store, agent agentFunc, boxes *boxes, change ...func(*turn.Options)) stage {
 	t.Helper()
-	return runWithin(t, s, agent, boxes, core.Budgets{})
-}
-
-// runWithin is run with caps of money.
-func runWithin(t *testing.T, s *store.Store, agent turn.Agent, boxes *boxes, budgets core.Budgets) stage {
-	t.Helper()
 	hub := live.NewHub(s)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	worker := storetest.Worker(t, s, "host-1")
 	o := turn.Options{
 		Store: s, Sandboxes: boxes, Agent: agent, Mirror: mirror{}, Publisher: publisher{}, Signals: hub,
-		Budgets:  budgets,
 		Redactor: redact.New("planted-secret"), Worker: func() core.Worker { return worker }, Log: slog.New(slog.DiscardHandler),
 		Summarize: func(previous string, m core.Message, f core.Finish) string { return previous + string(f.State) + ";" },
 	}
