@@ -97,10 +97,10 @@ func (b Budgets) Check(s Spending) error {
 	return nil
 }
 
-// Dollars is an amount for people: $0.0042, $1.20.
+// Dollars is an amount for people: $0.00, $0.0042, $1.20.
 func Dollars(usd float64) string {
 	digits := 2
-	if usd < 0.01 {
+	if usd > 0 && usd < 0.01 {
 		digits = 4
 	}
 	return "$" + strconv.FormatFloat(usd, 'f', digits, 64)

@@ -25,7 +25,11 @@ func (v sessionView) failure(code, sentence string, message core.MessageID) comp
 	case code == core.CodeLimitReached:
 		p.Safe = "The sandbox and the changes are still there. Send “continue” to go on from here."
 		v.offerContinue(&p, message)
-	case code == core.CodeSessionBudget, code == core.CodeMonthBudget, code == core.CodeCostUnknown:
+	case code == core.CodeSessionBudget:
+		p.Safe = "The sandbox and the changes are still there, and they can be published."
+		p.Action = "Start a new session"
+		p.ActionURL = link.NewFor(int64(repo.InstallationID), int64(repo.ID), v.Session.BaseBranch)
+	case code == core.CodeMonthBudget, code == core.CodeCostUnknown:
 		p.Safe = "The sandbox and the changes are still there, and they can be published."
 	case strings.HasPrefix(code, "model_"):
 		p.Safe = "The sandbox and the changes are still there. Send the message again when the model answers."
