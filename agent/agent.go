@@ -25,6 +25,7 @@ type Options struct {
 	Redactor *redact.Redactor
 	Limits   Limits
 	Window   int
+	Prices   *Prices // nil: only the provider knows the cost
 }
 
 // Agent runs invocations. It is safe for concurrent use.
@@ -34,13 +35,14 @@ type Agent struct {
 	redact   *redact.Redactor
 	limits   Limits
 	window   int
+	prices   *Prices
 	profiles map[string]profile
 }
 
 // New checks that every profile names a prompt and tools that exist, and that there is one for each
 // thing the agent does.
 func New(o Options) (*Agent, error) {
-	a := &Agent{model: o.Model, tools: o.Tools, redact: o.Redactor, limits: o.Limits.orDefault(), window: cmp.Or(o.Window, DefaultWindow)}
+	a := &Agent{model: o.Model, tools: o.Tools, redact: o.Redactor, limits: o.Limits.orDefault(), prices: o.Prices, window: cmp.Or(o.Window, DefaultWindow)}
 	if a.window < MinWindow {
 		return nil, fmt.Errorf("a context window of %d tokens is too small: at least %d are needed", a.window, MinWindow)
 	}
@@ -66,11 +68,12 @@ func (a *Agent) Run(ctx context.Context, req core.TurnRequest, ws core.Workspace
 	if !ok {
 		return core.TurnResult{}, core.Fail(core.Internal, "unknown_profile", "There is no agent profile of this name.")
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, a.limits.Wall,
-		limitReached(fmt.Sprintf("it worked for %s", a.limits.Wall)))
+	limits := a.limits.of(req.Limits)
+	ctx, cancel := context.WithTimeoutCause(ctx, limits.Wall,
+		limitReached(fmt.Sprintf("it worked for %s", limits.Wall)))
 	defer cancel()
 
-	r := a.begin(p, rec)
+	r := a.begin(p, limits, rec)
 	env := Env{Workspace: ws, Publisher: pub, Policy: req.Policy, MessageID: req.MessageID}
 	env.Investigate = func(ctx context.Context, task string) (Report, error) { return a.investigate(ctx, task, env, r) }
 	r.offer(a.tools(env), p)
@@ -82,10 +85,11 @@ func (a *Agent) Run(ctx context.Context, req core.TurnRequest, ws core.Workspace
 }
 
 // begin makes a run of a profile, still without tools and messages.
-func (a *Agent) begin(p profile, rec core.TurnRecorder) *run {
+func (a *Agent) begin(p profile, limits Limits, rec core.TurnRecorder) *run {
 	return &run{
 		model:   a.model,
-		limits:  a.limits,
+		limits:  limits,
+		prices:  a.prices,
 		redact:  a.redact,
 		rec:     rec,
 		tools:   map[string]Tool{},
@@ -93,6 +97,6 @@ func (a *Agent) begin(p profile, rec core.TurnRecorder) *run {
 		did:     map[string]string{},
 		meter:   meter{window: a.window},
 		partial: partial{rec: rec, redact: a.redact, now: time.Now},
-		result:  core.TurnResult{Model: a.model.Name(), PromptHash: p.hash, Context: core.ContextUse{Window: int64(a.window)}},
+		result:  core.TurnResult{Model: a.model.Name(), PromptHash: p.hash, Limits: limits.record(), Context: core.ContextUse{Window: int64(a.window)}},
 	}
 }

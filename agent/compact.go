@@ -29,6 +29,10 @@ func (a *Agent) Compact(ctx context.Context, req core.CompactionRequest, ws core
 	if req.Finish.State != core.Completed || ctx.Err() != nil {
 		return made
 	}
+	if err := a.affords(ctx, req, rec); err != nil {
+		made.Code = core.CodeOf(err)
+		return made
+	}
 	parent := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, compactionTime,
 		core.Fail(core.Unavailable, core.CodeSummaryTimeout, "The model did not write the session's summary within a minute."))
@@ -38,7 +42,9 @@ func (a *Agent) Compact(ctx context.Context, req core.CompactionRequest, ws core
 		{Role: System, Text: p.system},
 		{Role: User, Text: a.document(req, len(p.system))},
 	}}, Listener{Retry: rec.ModelRetry})
-	made.Usage = resp.Usage
+	made.Usage = spentOn(ctx, resp, err, a.prices)
+	// The answer is paid for; what this says keeps the next request back, not this summary.
+	_ = rec.Spent(parent, made.Usage)
 	if err == nil {
 		err = refusedFinish(resp)
 	}
@@ -57,6 +63,14 @@ func (a *Agent) Compact(ctx context.Context, req core.CompactionRequest, ws core
 	o.facts = facts
 	made.Summary, made.ByModel = o.within(summaryCap), true
 	return made
+}
+
+// affords says whether the caps of money leave anything for a summary.
+func (a *Agent) affords(ctx context.Context, req core.CompactionRequest, rec core.TurnRecorder) error {
+	if cost := req.Finish.Result.Usage.CostUSD; a.limits.CostUSD > 0 && cost != nil && *cost >= a.limits.CostUSD {
+		return limitReached("its cost")
+	}
+	return rec.Spent(ctx, core.Usage{})
 }
 
 // document is one turn as material: the model is to describe it, not to go on with it.

@@ -59,7 +59,7 @@ func TestCompact_ChecksWhatTheModelWrote(t *testing.T) {
 		return resp, nil
 	})
 	got := a.Compact(t.Context(), completed("## Objective\nOld.\n\n## Later turns\n- Asked: before — failed: x"), tree{paths: []string{"src/health.go"}}, nobody{})
-	want := core.Compaction{ByModel: true, Usage: core.Usage{PromptTokens: 900, CompletionTokens: 90}, Summary: `## Objective
+	want := core.Compaction{ByModel: true, Usage: core.Usage{PromptTokens: 900, CompletionTokens: 90, CostSource: core.CostUnknown}, Summary: `## Objective
 Add a health check.
 
 ## Constraints from the user

@@ -109,6 +109,17 @@ func TestDemo_WordsSteerIt(t *testing.T) {
 			t.Errorf("%q, answer %q", b.rec.results(), got.Answer)
 		}
 	})
+	t.Run("endless", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, modeltest.Demo(), agent.Limits{Steps: 25}, files)
+		got, err := b.run(t.Context(), "An endless task")
+		if core.CodeOf(err) != core.CodeLimitReached || got.Steps != 25 {
+			t.Errorf("%v after %d steps", err, got.Steps)
+		}
+		if s := strings.Join(b.rec.results(), "\n"); !strings.Contains(s, "write ok") {
+			t.Errorf("it changed nothing before the limit:\n%s", s)
+		}
+	})
 	t.Run("no publish", func(t *testing.T) {
 		t.Parallel()
 		b := setup(t, modeltest.Demo(), agent.Limits{}, files)

@@ -70,6 +70,7 @@ func (n nobody) ToolResult(ctx context.Context, _ core.AgentToolResult, _ []byte
 func (n nobody) PolicyRefused(ctx context.Context, _ core.PolicyRefused) error { return n.hook(ctx) }
 
 func (n nobody) ModelRetry(ctx context.Context, _ core.ModelRequestRetry) error { return n.hook(ctx) }
+func (nobody) Spent(context.Context, core.Usage) error                          { return nil }
 func (nobody) Partial(string)                                                   {}
 
 func newAgent(tb testing.TB, model Model, tools Toolset, window int) *Agent {
@@ -84,7 +85,7 @@ func newAgent(tb testing.TB, model Model, tools Toolset, window int) *Agent {
 // start makes a run of the main profile, as Run does, for tests that look into it.
 func start(a *Agent, rec core.TurnRecorder) *run {
 	p := a.profiles[profileMain]
-	r := a.begin(p, rec)
+	r := a.begin(p, a.limits, rec)
 	r.offer(a.tools(Env{}), p)
 	r.messages = []Message{{Role: System, Text: p.system}, {Role: User, Text: compose(core.TurnRequest{Request: "x"}, 10_000)}}
 	return r
@@ -338,7 +339,7 @@ func TestSubagent_EndsAtItsLimitAndWithItsParent(t *testing.T) {
 	a := newAgent(t, model, toolset(func(context.Context, json.RawMessage) (Result, error) {
 		return OK(fmt.Sprint("entry ", steps), ""), nil
 	}), 0)
-	parent := a.begin(a.profiles[profileMain], nobody{})
+	parent := a.begin(a.profiles[profileMain], a.limits, nobody{})
 	report, err := a.investigate(ctx, "x", Env{}, parent)
 	if want := (Report{Text: "Step 20.", Steps: 20, Failure: "reached 20 steps."}); err != nil || report != want {
 		t.Errorf("%+v, %v", report, err)

@@ -26,6 +26,8 @@ type run struct {
 	meter    meter
 	partial  partial
 	repeats  repeats
+	prices   *Prices
+	spent    error // what the last Spent said: no further request when it is not nil
 	result   core.TurnResult
 	parent   *run // of a subagent: the run that pays for it
 
@@ -50,12 +52,16 @@ func (r *run) offer(tools []Tool, p profile) {
 // loop asks and executes until the model answers without a call. On return the shown text is whole.
 func (r *run) loop(ctx context.Context) error {
 	defer r.partial.flush()
+	r.spent = r.rec.Spent(ctx, core.Usage{})
 	for r.result.Steps < r.limits.Steps {
 		if err := r.fit(); err != nil {
 			return err
 		}
 		if err := checkMessages(r.messages); err != nil {
 			return core.Fail(core.Internal, "context_invalid", "The conversation with the model broke its own rules.").Because(err)
+		}
+		if err := r.mayAsk(); err != nil {
+			return r.ending(ctx, err)
 		}
 		r.result.Steps++
 		resp, err := r.ask(ctx)
@@ -84,6 +90,7 @@ func (r *run) ask(ctx context.Context) (Response, error) {
 		Retry: r.rec.ModelRetry,
 	})
 	if err != nil {
+		r.lost(ctx, err)
 		return Response{}, err
 	}
 	if resp.Model != "" {
@@ -91,25 +98,7 @@ func (r *run) ask(ctx context.Context) (Response, error) {
 	}
 	r.meter.calibrate(resp.Usage, len(r.messages))
 	r.result.Context.Tokens = resp.Usage.PromptTokens
-	count(&r.result.Usage, resp.Usage)
-	if r.parent != nil {
-		count(&r.parent.result.Usage, resp.Usage)
-	}
-	return resp, nil
-}
-
-// count adds what one request cost.
-func count(total *core.Usage, u core.Usage) {
-	total.PromptTokens += u.PromptTokens
-	total.CachedTokens += u.CachedTokens
-	total.CompletionTokens += u.CompletionTokens
-	if u.CostUSD != nil {
-		sum := *u.CostUSD
-		if total.CostUSD != nil {
-			sum += *total.CostUSD
-		}
-		total.CostUSD = &sum
-	}
+	return resp, r.spend(ctx, resp)
 }
 
 // refusedFinish maps the ways of stopping that leave nothing to go on with.

@@ -18,8 +18,10 @@ const subagentSteps = 20
 func (a *Agent) investigate(ctx context.Context, task string, env Env, parent *run) (Report, error) {
 	p := a.profiles[profileSubagent]
 	quiet := &quietRecorder{TurnRecorder: parent.rec}
-	r := a.begin(p, quiet)
-	r.limits.Steps, r.parent = min(subagentSteps, a.limits.Steps), parent
+	limits := parent.limits
+	limits.Steps = min(subagentSteps, limits.Steps)
+	r := a.begin(p, limits, quiet)
+	r.parent = parent
 	r.offer(a.tools(Env{Workspace: env.Workspace, Policy: core.PolicyReadonly, MessageID: env.MessageID}), p)
 	r.messages = []Message{
 		{Role: System, Text: p.system},
@@ -31,7 +33,7 @@ func (a *Agent) investigate(ctx context.Context, task string, env Env, parent *r
 		return report, nil
 	}
 	e, ok := errors.AsType[*core.Error](err)
-	if ctx.Err() != nil || !ok || e.Kind == core.Internal || e.Code == "sandbox_lost" {
+	if ctx.Err() != nil || !ok || e.Kind == core.Internal || e.Code == "sandbox_lost" || e.Code == core.CodeCostUnknown {
 		return report, err
 	}
 	report.Text, report.Failure = r.lastText(), e.Message

@@ -1,9 +1,6 @@
 package core
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
 // TurnRequest is all that the agent is given for one message. It holds no credential and no handle
 // of the platform but the workspace and the publisher.
@@ -17,7 +14,8 @@ type TurnRequest struct {
 	Conversation []TurnText     // oldest first
 	Activity     []ToolActivity // recent tool calls, oldest first
 	Workspace    WorkspaceState
-	Request      string // what the person asks, verbatim
+	Request      string     // what the person asks, verbatim
+	Limits       TurnLimits // of this message; zero fields take the agent's own
 }
 
 // TurnText is one text of the conversation.
@@ -52,6 +50,7 @@ type TurnResult struct {
 	Steps      int
 	Usage      Usage
 	Context    ContextUse
+	Limits     TurnLimits // that it ran under
 }
 
 // ContextUse is how full the context window was at the turn's last request, in tokens. Tokens is 0
@@ -79,12 +78,14 @@ type Compaction struct {
 	Usage   Usage
 }
 
-// Usage counts one turn's tokens; CostUSD is nil when nobody said it.
+// Usage counts tokens and money of model requests; CostUSD is nil when no part of it is known.
 type Usage struct {
 	PromptTokens     int64    `json:"prompt_tokens"`
 	CachedTokens     int64    `json:"cached_tokens"` // inside PromptTokens
 	CompletionTokens int64    `json:"completion_tokens"`
 	CostUSD          *float64 `json:"cost_usd,omitempty"`
+	// CostSource is "" while nothing was used.
+	CostSource CostSource `json:"cost_source,omitempty"`
 }
 
 // TurnRecorder receives what happens while it happens. Its methods write durable events; an error
@@ -94,6 +95,10 @@ type TurnRecorder interface {
 	ToolResult(ctx context.Context, e AgentToolResult, full []byte) error
 	PolicyRefused(ctx context.Context, e PolicyRefused) error
 	ModelRetry(ctx context.Context, e ModelRequestRetry) error
+	// Spent adds what one model request used, of the turn itself or of a part of it, as soon as it is
+	// known. Conflict session_budget_reached or month_budget_reached says that no further request
+	// may be sent. A zero usage only asks.
+	Spent(ctx context.Context, u Usage) error
 	// Partial takes the whole answer so far. It never blocks on the database.
 	Partial(text string)
 }
@@ -134,7 +139,5 @@ const (
 	CodeModelRefused       = "model_refused_by_provider"
 	CodeModelRejected      = "model_request_rejected" // the provider does not take the request as it is: no such model, bad settings
 	CodeContextOverflow    = "context_overflow"
+	CodeCostUnknown        = "cost_unknown" // a cap is set and a request's cost is not known
 )
-
-// DefaultTurnLimit is the wall-clock bound of one invocation.
-const DefaultTurnLimit = 30 * time.Minute

@@ -77,7 +77,11 @@ func usageText(u core.Usage, model string) string {
 		parts = append(parts, thousands(u.PromptTokens)+" in", thousands(u.CompletionTokens)+" out")
 	}
 	if u.CostUSD != nil {
-		parts = append(parts, "$"+strconv.FormatFloat(*u.CostUSD, 'f', costDigits(*u.CostUSD), 64))
+		cost := core.Dollars(*u.CostUSD)
+		if u.CostSource == core.CostUnknown {
+			cost = "at least " + cost
+		}
+		parts = append(parts, cost)
 	}
 	if len(parts) > 0 && model != "" {
 		parts = append(parts, model)
@@ -96,13 +100,6 @@ func contextText(c core.ContextUse) string {
 // joined puts a dot between the parts that say something.
 func joined(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " · ")
-}
-
-func costDigits(usd float64) int {
-	if usd < 0.01 {
-		return 4
-	}
-	return 2
 }
 
 func thousands(n int64) string {

@@ -16,7 +16,8 @@ const DemoModel = "scripted-demo"
 // knows no paths.
 //
 // Words of the prompt steer it: "slow" adds waiting steps of about 20 s in all, "publish" ends with
-// a pull request, "fail" ends with a provider's failure, "test" tries to run the tests.
+// a pull request, "fail" ends with a provider's failure, "test" tries to run the tests, "endless"
+// never comes to an end by itself.
 func Demo() Script { return demoScript{} }
 
 type demoScript struct{}
@@ -145,7 +146,7 @@ func (d *demo) keywords() []string {
 	var words []string
 	for _, w := range regexp.MustCompile(`[A-Za-z_]{4,}`).FindAllString(strings.ToLower(d.prompt), -1) {
 		switch w {
-		case "slow", "publish", "please", "should", "would", "could", "repository", "request", "pull", "with", "that", "this", "from", "into",
+		case "slow", "endless", "publish", "please", "should", "would", "could", "repository", "request", "pull", "with", "that", "this", "from", "into",
 			"then", "they", "what", "when", "where", "which", "there", "them", "have", "your", "make", "also", "about", "some":
 			continue
 		}

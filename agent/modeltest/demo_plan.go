@@ -10,6 +10,9 @@ import (
 // slowSteps times two seconds is how long a slow turn waits.
 const slowSteps = 9
 
+// endlessSteps are more than any limit allows.
+const endlessSteps = 2000
+
 // plan is everything that the demo may do, in order.
 func (d *demo) plan() []step {
 	steps := []step{
@@ -23,7 +26,7 @@ func (d *demo) plan() []step {
 			steps = append(steps, step{"", func() []Call { return d.wait(i + 1) }, func([]string) {}})
 		}
 	}
-	return append(steps,
+	steps = append(steps,
 		step{"Does the README already lead to an overview of the code?", d.checkReadme, d.seeCheck},
 		step{"One of the open points can be settled now. I'll read it in its context.", d.readFix, d.seeFix},
 		step{"The change is small.", d.applyFix, d.seeApplied},
@@ -31,6 +34,13 @@ func (d *demo) plan() []step {
 		step{"The README should lead there.", d.linkReadme, d.seeLink},
 		step{"And a small helper, in the style of the code around it.", d.writeHelper, d.seeHelper},
 		step{"Let me see whether the tests may be run here.", d.runTests, d.seeTests},
+	)
+	if d.wants("endless") {
+		for i := range endlessSteps {
+			steps = append(steps, step{"", func() []Call { return d.lookAgain(i + 1) }, func([]string) {}})
+		}
+	}
+	return append(steps,
 		step{"A last look at the whole change.", d.verify, d.seeVerify},
 		step{"Now the pull request, as asked.", d.publish, d.seePublish},
 	)
@@ -154,6 +164,11 @@ func (d *demo) seeReport(results []string) {
 
 func (d *demo) wait(n int) []Call {
 	return []Call{CallJSON("bash", map[string]any{"command": fmt.Sprintf("sleep 2 && echo 'slow step %d of %d'", n, slowSteps)})}
+}
+
+// lookAgain is a call that differs from the one before, so that only a limit ends it.
+func (d *demo) lookAgain(n int) []Call {
+	return []Call{CallJSON("bash", map[string]any{"command": fmt.Sprintf("echo 'endless step %d'", n)})}
 }
 
 // checkReadme is a command that fails when there is nothing to find.

@@ -106,10 +106,14 @@ func (s *stream) finish(reply Reply, promptTokens int) {
 		}
 	}
 	s.chunk([]any{map[string]any{"index": 0, "delta": map[string]any{}, "finish_reason": reason}}, nil)
-	s.chunk([]any{}, map[string]any{
+	usage := map[string]any{
 		"prompt_tokens": promptTokens, "completion_tokens": s.sent, "total_tokens": promptTokens + s.sent,
-		"prompt_tokens_details": map[string]any{"cached_tokens": 0}, "cost": 0,
-	})
+		"prompt_tokens_details": map[string]any{"cached_tokens": 0}, "cost": reply.Cost,
+	}
+	if reply.Unpriced {
+		delete(usage, "cost")
+	}
+	s.chunk([]any{}, usage)
 	s.write("data: [DONE]\n\n")
 }
 

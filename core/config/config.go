@@ -43,6 +43,7 @@ type Config struct {
 	GitHub  GitHub `envPrefix:"GITHUB_"`
 	Access  Access
 	Model   Model
+	Limits  Limits
 	Sandbox Sandbox `envPrefix:"SANDBOX_"`
 	// DockerHost is the daemon's address; empty means the local socket.
 	DockerHost string `env:"DOCKER_HOST"`
@@ -80,10 +81,18 @@ type Model struct {
 	ContextWindow int `env:"MODEL_CONTEXT_WINDOW" envDefault:"128000"`
 	// ModelLabel is shown on every page; a demo says with it that its model is scripted.
 	ModelLabel string `env:"MODEL_LABEL"`
+
+	// Dollars for a million tokens, nil when not set; a cached token costs like any other by default.
+	ModelPriceInput  *float64 `env:"MODEL_PRICE_INPUT"`
+	ModelPriceOutput *float64 `env:"MODEL_PRICE_OUTPUT"`
+	ModelPriceCached *float64 `env:"MODEL_PRICE_CACHED"`
 }
 
 // minContextWindow is what the agent needs for its prompt, its tools and a request, in tokens.
 const minContextWindow = 16_000
+
+// ReportsCost says that the endpoint tells the cost of each request.
+func (m Model) ReportsCost() bool { return strings.Contains(m.ModelBaseURL, "://openrouter.ai/") }
 
 // Sandbox bounds each session's container; Memory is MiB.
 type Sandbox struct {
@@ -210,6 +219,7 @@ func (c *Config) check(role Role) []error {
 	default:
 		add("BASH_POLICY must be seed, build, readonly or open")
 	}
+	p = append(p, c.Limits.checkWork()...)
 	if c.EnableFixtures && !filepath.IsAbs(c.FixturesDir) {
 		add("ENABLE_FIXTURES needs FIXTURES_DIR, an absolute path")
 	}
@@ -248,6 +258,7 @@ func (c *Config) checkWorker() []error {
 	if c.Model.ContextWindow < minContextWindow {
 		p = append(p, fmt.Errorf("MODEL_CONTEXT_WINDOW must be a number of tokens, at least %d", minContextWindow))
 	}
+	p = append(p, c.checkMoney()...)
 	if c.Sandbox.Runtime != "runc" && c.Sandbox.Runtime != "runsc" {
 		p = append(p, errors.New("SANDBOX_RUNTIME must be runc or runsc"))
 	}

@@ -56,8 +56,7 @@ func (tx *Tx) reapOne(ctx context.Context) error {
 		return err
 	}
 	tx.work = true
-	_, err = tx.Exec(ctx, `UPDATE chat_sessions SET lease_owner = NULL, lease_until = NULL, lease_message = NULL WHERE id = $1`, id)
-	return err
+	return tx.giveBack(ctx, id)
 }
 
 // failWorking ends the working message; what the agent had said until then stays as its answer.

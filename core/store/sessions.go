@@ -75,7 +75,7 @@ func (s *Store) CreateSession(ctx context.Context, n core.NewSession) (core.Chat
 		if err := tx.insertSession(ctx, id, n); err != nil {
 			return err
 		}
-		if _, err := tx.insertMessage(ctx, id, n.Text, ""); err != nil {
+		if _, err := tx.insertMessage(ctx, id, n.Text, "", core.TurnLimits{}); err != nil {
 			return err
 		}
 		created, err = readSession(ctx, tx, id)
@@ -169,8 +169,8 @@ func (s *Store) ArchiveSession(ctx context.Context, id core.SessionID, archived 
 	})
 }
 
-// SaveSummary replaces the session's summary under the lease, and adds what it cost to the message
-// whose turn it sums up.
+// SaveSummary replaces the session's summary under the lease. What it cost is already counted, by
+// AddUsage.
 func (s *Store) SaveSummary(ctx context.Context, lease core.Lease, id core.MessageID, c core.Compaction) error {
 	summary := clean(c.Summary)
 	return s.InTx(ctx, func(tx *Tx) error {
@@ -178,15 +178,6 @@ func (s *Store) SaveSummary(ctx context.Context, lease core.Lease, id core.Messa
 			return err
 		}
 		if _, err := tx.Exec(ctx, `UPDATE chat_sessions SET summary = $2 WHERE id = $1`, lease.SessionID, summary); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, `
-			UPDATE messages SET prompt_tokens = prompt_tokens + $3, cached_tokens = cached_tokens + $4,
-				completion_tokens = completion_tokens + $5,
-				cost_usd = CASE WHEN $6::numeric IS NULL THEN cost_usd ELSE coalesce(cost_usd, 0) + $6::numeric END
-			WHERE session_id = $1 AND id = $2`,
-			lease.SessionID, id, c.Usage.PromptTokens, c.Usage.CachedTokens, c.Usage.CompletionTokens, c.Usage.CostUSD)
-		if err != nil {
 			return err
 		}
 		return tx.Append(ctx, lease.SessionID, core.ByPlatform, id, core.SummaryUpdated{

@@ -126,7 +126,7 @@ func (p *Processor) runAgent(ctx context.Context, claim core.Claim, msg core.Mes
 	}
 	req := core.TurnRequest{
 		SessionID: s.ID, MessageID: msg.ID, Profile: "main", Policy: s.BashPolicy,
-		Summary: s.Summary, Conversation: conversation, Activity: activity, Request: msg.Text, Workspace: state,
+		Summary: s.Summary, Conversation: conversation, Activity: activity, Request: msg.Text, Workspace: state, Limits: msg.Limits,
 	}
 	return p.Agent.Run(ctx, req, ws, agentPublisher{p: p, claim: claim, message: msg, workspace: ws}, rec)
 }

@@ -66,6 +66,12 @@ func run(t *testing.T, s *store.Store, agent agentFunc, boxes *boxes, change ...
 // events follows the session's log until it holds an event of the wanted type, and returns it all.
 func (s stage) events(t *testing.T, id core.SessionID, until core.EventType) []core.Event {
 	t.Helper()
+	return s.eventsUntil(t, id, until, func(e core.Event) bool { return e.Type == until })
+}
+
+// eventsUntil is events until one is as wanted.
+func (s stage) eventsUntil(t *testing.T, id core.SessionID, what core.EventType, wanted func(core.Event) bool) []core.Event {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	found := errors.New("found")
@@ -73,14 +79,14 @@ func (s stage) events(t *testing.T, id core.SessionID, until core.EventType) []c
 	err := s.hub.Follow(ctx, id, 0, func(b live.Batch) error {
 		all = append(all, b.Events...)
 		for _, e := range b.Events {
-			if e.Type == until {
+			if wanted(e) {
 				return found
 			}
 		}
 		return nil
 	})
 	if !errors.Is(err, found) {
-		t.Fatalf("no %s in the log: %v; it holds %v", until, err, types(all))
+		t.Fatalf("no %s in the log: %v; it holds %v", what, err, types(all))
 	}
 	return all
 }
@@ -109,7 +115,8 @@ func (f agentFunc) Run(ctx context.Context, _ core.TurnRequest, _ core.Workspace
 	return f(ctx, rec)
 }
 
-func (agentFunc) Compact(_ context.Context, req core.CompactionRequest, _ core.Workspace, _ core.TurnRecorder) core.Compaction {
+func (agentFunc) Compact(ctx context.Context, req core.CompactionRequest, _ core.Workspace, rec core.TurnRecorder) core.Compaction {
+	_ = rec.Spent(ctx, core.Usage{PromptTokens: 7})
 	return core.Compaction{Summary: req.Previous + string(req.Finish.State) + ";", ByModel: true, Usage: core.Usage{PromptTokens: 7}}
 }
 
