@@ -27,7 +27,7 @@ var rules = []struct {
 	{"handlers", []string{"core/store", "core/github", "core/mirror", "core/turn", "core/publish", "agent/...", "sandbox/..."}},
 	{"web", []string{"core/store", "core/github", "core/mirror", "core/turn", "core/publish", "agent/...", "sandbox/..."}},
 	{"sandbox/toolbox/toolboxd", []string{"core/store", "core/config", "sandbox/docker"}},
-	{"", []string{"core/github/githubtest/...", "agent/modeltest", "core/store/storetest", "sandbox/memory", "sandbox/sandboxtest", "e2e/..."}},
+	{"", []string{"core/github/githubtest/...", "agent/modeltest", "agent/bashpolicy/policytest", "core/store/storetest", "sandbox/memory", "sandbox/sandboxtest", "e2e/..."}},
 }
 
 // homes says which packages alone may import a third-party module directly.

@@ -119,7 +119,7 @@ func (p *process) people() (err error) {
 
 // serve runs the role's parts until ctx ends or one of them fails, then stops all.
 func (p *process) serve(parent context.Context, role config.Role, listener net.Listener) error {
-	server, err := p.web()
+	server, err := p.web() //nolint:contextcheck // each request brings its own
 	if err != nil {
 		return err
 	}

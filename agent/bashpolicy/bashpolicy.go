@@ -45,7 +45,7 @@ func Check(policy core.BashPolicy, src string) (canonical string, refused *Refus
 		return "", refuse("separator_not_allowed", "One statement per call. Join commands with &&, or make separate calls.")
 	}
 	j := &judge{policy: policy}
-	if r := j.stmt(file.Stmts[0], false); r != nil {
+	if r := j.stmt(file.Stmts[0]); r != nil {
 		return "", r
 	}
 	return j.out.String(), nil
@@ -59,8 +59,8 @@ type judge struct {
 	out    strings.Builder
 }
 
-// stmt judges a pipeline, a chain or one command. fed says that standard input is another command.
-func (j *judge) stmt(s *syntax.Stmt, fed bool) *Refusal {
+// stmt judges a pipeline, a chain or one command.
+func (j *judge) stmt(s *syntax.Stmt) *Refusal {
 	if s.Background || s.Coprocess || s.Disown {
 		return refuse("background_not_allowed", "Nothing may run in the background: it would be ended with the command. Run it in the foreground, with a timeout.")
 	}
@@ -69,9 +69,9 @@ func (j *judge) stmt(s *syntax.Stmt, fed bool) *Refusal {
 	}
 	switch cmd := s.Cmd.(type) {
 	case *syntax.CallExpr:
-		return j.call(cmd, s.Redirs, fed)
+		return j.call(cmd, s.Redirs)
 	case *syntax.BinaryCmd:
-		return j.binary(cmd, fed)
+		return j.binary(cmd)
 	case *syntax.TimeClause:
 		if cmd.Stmt == nil {
 			return refuse("empty_command", "time needs a command.")
@@ -80,7 +80,7 @@ func (j *judge) stmt(s *syntax.Stmt, fed bool) *Refusal {
 		if cmd.PosixFormat {
 			j.out.WriteString("-p ")
 		}
-		return j.stmt(cmd.Stmt, fed)
+		return j.stmt(cmd.Stmt)
 	case nil:
 		return refuse("empty_command", "A redirection needs a command. To make a file use the write tool.")
 	case *syntax.Subshell:
@@ -91,7 +91,7 @@ func (j *judge) stmt(s *syntax.Stmt, fed bool) *Refusal {
 	return refuse("construct_not_allowed", "No loops, conditions, functions or declarations. Use &&, || and |, make separate calls, or write a script file and run it with bash FILE.")
 }
 
-func (j *judge) binary(b *syntax.BinaryCmd, fed bool) *Refusal {
+func (j *judge) binary(b *syntax.BinaryCmd) *Refusal {
 	var op string
 	switch b.Op {
 	case syntax.AndStmt:
@@ -103,15 +103,15 @@ func (j *judge) binary(b *syntax.BinaryCmd, fed bool) *Refusal {
 	default:
 		return refuse("construct_not_allowed", "|& is not allowed. Write 2>&1 | instead.")
 	}
-	if r := j.stmt(b.X, fed); r != nil {
+	if r := j.stmt(b.X); r != nil {
 		return r
 	}
 	j.out.WriteString(op)
-	return j.stmt(b.Y, b.Op == syntax.Pipe)
+	return j.stmt(b.Y)
 }
 
 // call judges one simple command: assignments, name, arguments, redirections.
-func (j *judge) call(call *syntax.CallExpr, redirs []*syntax.Redirect, fed bool) *Refusal {
+func (j *judge) call(call *syntax.CallExpr, redirs []*syntax.Redirect) *Refusal {
 	if len(call.Args) == 0 {
 		return refuse("assignment_not_allowed", "Variables do not last and are not expanded. Put NAME=value in front of the command that needs it.")
 	}
@@ -122,7 +122,7 @@ func (j *judge) call(call *syntax.CallExpr, redirs []*syntax.Redirect, fed bool)
 		}
 		j.out.WriteString(text + " ")
 	}
-	c := &command{policy: j.policy, fed: fed}
+	c := &command{policy: j.policy}
 	for i, arg := range call.Args {
 		w, r := readWord(arg)
 		if r != nil {
@@ -147,6 +147,7 @@ func (j *judge) call(call *syntax.CallExpr, redirs []*syntax.Redirect, fed bool)
 	if r := c.judge(); r != nil {
 		return r
 	}
+	c.portable()
 	j.out.WriteString(c.name)
 	for _, arg := range append(c.inject, c.args...) {
 		j.out.WriteString(" " + arg.render())

@@ -4,62 +4,10 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
 
 	"agent-sandboxing/core"
 )
-
-// corpus reads the lines of a file in testdata. ⏎ stands for a newline.
-func corpus(t testing.TB, name string) []string {
-	t.Helper()
-	data, err := os.ReadFile("testdata/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var lines []string
-	for line := range strings.Lines(string(data)) {
-		line = strings.TrimSuffix(line, "\n")
-		if line != "" && !strings.HasPrefix(line, "#") {
-			lines = append(lines, strings.ReplaceAll(line, "⏎", "\n"))
-		}
-	}
-	return lines
-}
-
-func TestCheck_Corpus(t *testing.T) {
-	t.Parallel()
-	wrong := 0
-	allowed, denied := corpus(t, "allow.txt"), corpus(t, "deny.txt")
-	for _, line := range allowed {
-		canonical, r := Check(core.PolicySeed, line)
-		if r != nil {
-			t.Errorf("%q is refused by %s: %s", line, r.Rule, r.Message)
-			wrong++
-			continue
-		}
-		again, r := Check(core.PolicySeed, canonical)
-		if r != nil || again != canonical {
-			t.Errorf("%q renders as %q, which renders as %q (%v)", line, canonical, again, r)
-			wrong++
-		}
-	}
-	for _, line := range denied {
-		rule, command, _ := strings.Cut(line, "\t")
-		canonical, r := Check(core.PolicySeed, command)
-		switch {
-		case r == nil:
-			t.Errorf("%q is allowed as %q, want %s", command, canonical, rule)
-			wrong++
-		case r.Rule != rule:
-			t.Errorf("%q is refused by %s, want %s", command, r.Rule, rule)
-			wrong++
-		case !strings.HasSuffix(r.Message, "."):
-			t.Errorf("%q: the message %q is no sentence", command, r.Message)
-		}
-	}
-	t.Logf("policy: %d allowed, %d refused, %d wrong", len(allowed), len(denied), wrong)
-}
 
 func TestCheck_SeedHas63Commands(t *testing.T) {
 	t.Parallel()
@@ -173,12 +121,8 @@ func shell(t *testing.T, dir, name, text string) (string, error) {
 }
 
 func FuzzCheck(f *testing.F) {
-	for _, line := range corpus(f, "allow.txt") {
-		f.Add(line)
-	}
-	for _, line := range corpus(f, "deny.txt") {
-		_, command, _ := strings.Cut(line, "\t")
-		f.Add(command)
+	for _, line := range append(allowed(f), denied(f)...) {
+		f.Add(line.Command)
 	}
 	f.Fuzz(func(t *testing.T, src string) {
 		for _, policy := range []core.BashPolicy{core.PolicySeed, core.PolicyBuild, core.PolicyReadonly, core.PolicyOpen} {

@@ -15,7 +15,6 @@ type command struct {
 	policy core.BashPolicy
 	name   string
 	args   []word
-	fed    bool   // standard input is a pipe or a file
 	inject []word // arguments that the rendering puts first
 }
 
@@ -62,12 +61,18 @@ func (c *command) rules() *Refusal {
 		return c.env()
 	case "sleep":
 		return c.sleep()
+	case "ready":
+		return c.ready()
 	case "tar":
-		return c.noOptions("IPF", "--to-command", "--checkpoint-action", "--use-compress-program", "--absolute-names", "--info-script", "--new-volume-script", "--rsh-command", "--rmt-command")
+		return c.noOptions("IPF", "--remove-files", "--to-command", "--checkpoint-action", "--use-compress-program", "--absolute-names", "--info-script", "--new-volume-script", "--rsh-command", "--rmt-command")
 	case "rg":
 		return c.noOptions("", "--pre", "--hostname-bin")
 	case "sort":
-		return c.noOptions("", "--compress-program", "--files0-from")
+		return c.sort()
+	case "uniq":
+		return c.uniq()
+	case "file":
+		return c.noOptions("C", "--compile")
 	case "du", "wc":
 		return c.noOptions("", "--files0-from")
 	}
@@ -125,21 +130,52 @@ func (c *command) remove() *Refusal {
 	return nil
 }
 
-// wholeWorkspace says that w names the root of the repository or, by a pattern, all that is in it.
+// wholeWorkspace says that w names the repository, a directory above it or, by a pattern, all that is in one
+// of them.
 func wholeWorkspace(w word) bool {
-	p := path.Clean(w.text)
-	if inside, ok := strings.CutPrefix(p, core.RepoDir); ok && (inside == "" || inside[0] == '/') {
-		p = strings.TrimPrefix(inside, "/")
+	p := w.text
+	if !strings.HasPrefix(p, "/") {
+		p = core.RepoDir + "/" + p
 	}
-	if p == "" || p == "." || p == "/" || p == "/workspace" {
-		return true
+	p = path.Clean(p)
+	for w.glob {
+		dir, last := path.Split(p)
+		if !matchesAll(last) {
+			break
+		}
+		p = path.Clean(dir)
 	}
-	if !w.glob {
-		return false
+	return p == "/" || under(core.RepoDir, p)
+}
+
+// matchesAll says that a pattern leaves out next to nothing.
+func matchesAll(pattern string) bool {
+	return pattern != "" && pattern[0] != '.' && (strings.Trim(pattern, "*?.") == "" || strings.Trim(pattern, "*.[]!^") == "")
+}
+
+// sort may write a file by -o, which only the policies that write allow.
+func (c *command) sort() *Refusal {
+	if r := c.noOptions("", "--compress-program", "--files0-from"); r != nil || c.policy != readonly {
+		return r
 	}
-	first, rest, deeper := strings.Cut(p, "/")
-	all := strings.Trim(first, "*?.") == "" || strings.Trim(first, "*.[]!") == ""
-	return all && (!deeper || strings.Trim(rest, "*?./") == "")
+	return c.noOptions("o", "--output")
+}
+
+// uniq writes its second operand.
+func (c *command) uniq() *Refusal {
+	if c.policy != readonly {
+		return nil
+	}
+	operands := 0
+	for _, arg := range c.args {
+		if !strings.HasPrefix(arg.text, "-") || arg.text == "-" {
+			operands++
+		}
+	}
+	if operands > 1 {
+		return refuse("option_not_allowed", "Under this policy nothing may be written: uniq with one file only.")
+	}
+	return nil
 }
 
 func (c *command) find() *Refusal {

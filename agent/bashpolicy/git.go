@@ -14,7 +14,7 @@ var gitReads = strings.Fields(`
 // gitWrites change the work tree and the index only.
 var gitWrites = strings.Fields(`add mv rm apply restore checkout`)
 
-var gitForbiddenOptions = []string{"--output", "--ext-diff", "--textconv", "--filters", "--exec", "--upload-pack", "--open-files-in-pager", "--unsafe-paths", "--exec-path", "--git-dir", "--work-tree"}
+var gitForbiddenOptions = []string{"--output", "--ext-diff", "--textconv", "--filters", "--exec", "--upload-pack", "--open-files-in-pager", "--unsafe-paths", "--exec-path", "--git-dir", "--work-tree", "--pathspec-from-file"}
 
 func platformGit(sub string) *Refusal {
 	return refuse("git_not_allowed", "git "+sub+" is not allowed: commits, branches, remotes and history belong to the platform, and the work stays uncommitted until it is published. Leave your changes in the work tree.")
@@ -63,9 +63,7 @@ func (c *command) git() *Refusal {
 	case sub == "branch", sub == "tag":
 		return gitList(sub, args)
 	case sub == "remote":
-		if len(args) == 0 || len(args) == 1 && args[0].text == "-v" || args[0].text == "get-url" {
-			return nil
-		}
+		return gitRemote(args)
 	case sub == "config":
 		if len(args) > 0 && slices.Contains([]string{"--get", "--get-all", "--get-regexp", "--list", "-l", "list", "get"}, args[0].text) {
 			return nil
@@ -92,6 +90,14 @@ func gitList(sub string, args []word) *Refusal {
 	return nil
 }
 
+// gitRemote shows remotes and changes none.
+func gitRemote(args []word) *Refusal {
+	if len(args) == 0 || len(args) == 1 && args[0].text == "-v" || args[0].text == "get-url" {
+		return nil
+	}
+	return platformGit("remote " + args[0].text)
+}
+
 // gitWrite lets single files be added, moved, removed and restored, never the whole work tree.
 func (c *command) gitWrite(sub string, args []word) *Refusal {
 	dashes := slices.IndexFunc(args, func(w word) bool { return w.text == "--" })
@@ -106,6 +112,8 @@ func (c *command) gitWrite(sub string, args []word) *Refusal {
 		if sub == "checkout" && i < dashes {
 			continue // the commit to take the file from
 		}
+		// git takes patterns from quotes, too.
+		arg.glob = arg.glob || strings.ContainsAny(arg.text, "*?[")
 		whole = whole || wholeWorkspace(arg) || strings.HasPrefix(arg.text, ":")
 		if sub != "add" {
 			if r := protectGit(arg); r != nil {

@@ -37,14 +37,30 @@ func (c *command) node() *Refusal {
 			return inlineCode("node")
 		case name == "--version" || name == "-v" || name == "--help" || name == "-h":
 			return nil
+		case strings.Contains(text, "data:"):
+			return inlineCode("node")
+		case name == "--run":
+			_, script, joined := strings.Cut(text, "=")
+			if !joined && i+1 < len(c.args) {
+				script = c.args[i+1].text
+			}
+			return c.scriptName(script)
+		case text == "inspect":
+			return inlineCode("node")
 		case name == "--eval" || name == "--print" || name == "--interactive" || name == "--input-type":
 			return inlineCode("node")
 		case strings.HasPrefix(name, "--test"):
 			if c.policy != build {
 				return testRunner()
 			}
+			if text == "--test" {
+				return nil // without a file it finds the tests itself
+			}
 		case name == "-r" || name == "-C" || slices.Contains([]string{"--require", "--import", "--loader", "--experimental-loader", "--conditions", "--env-file"}, text):
 			i++ // takes the next argument
+			if i < len(c.args) && strings.HasPrefix(c.args[i].text, "data:") {
+				return inlineCode("node")
+			}
 		case strings.HasPrefix(text, "--"):
 		case strings.HasPrefix(text, "-"):
 			if strings.ContainsAny(text[1:], "epi") {
@@ -71,6 +87,9 @@ func (c *command) python() *Refusal {
 			}
 			continue
 		case !strings.HasPrefix(text, "-"):
+			if base := path.Base(text); c.policy != build && (base == "manage.py" || base == "setup.py") && asksForTests(c.args[i+1:]) {
+				return testRunner()
+			}
 			return c.script(c.args[i])
 		}
 		letters := text[1:]
@@ -107,7 +126,7 @@ func (c *command) python() *Refusal {
 func (c *command) module(name string, args []word) *Refusal {
 	top, _, _ := strings.Cut(name, ".")
 	switch top {
-	case "code", "pdb", "timeit", "cProfile", "profile", "trace", "runpy", "IPython", "ptpython", "idlelib":
+	case "code", "pdb", "timeit", "cProfile", "profile", "trace", "runpy", "IPython", "ptpython", "idlelib", "asyncio":
 		return inlineCode(c.name)
 	case "pip":
 		return (&command{policy: c.policy, name: "pip", args: args}).rules()

@@ -18,6 +18,9 @@ var testScript = regexp.MustCompile(`(?i)(^|[^a-z])(test|tests|tst|spec|specs|e2
 // packages judges npm, pnpm and yarn. When it cannot tell an option's value from the subcommand,
 // both are judged as the subcommand.
 func (c *command) packages() *Refusal {
+	if r := c.noOptions("", "--script-shell", "--node-options", "--shell-emulator"); r != nil {
+		return r
+	}
 	for i := 0; i < len(c.args); i++ {
 		text := c.args[i].text
 		if strings.HasPrefix(text, "-") {

@@ -14,11 +14,12 @@ type shape struct {
 	values   string   // short options with a value of their own
 	data     []string // options whose value is text
 	provides []string // options that give the pattern, so that the first operand is a path
+	pairs    []string // options that are followed by a name and a text
 }
 
 func (c *command) shape() shape {
 	switch c.name {
-	case "echo", "printf", "tr", "sleep", "date", "exit", "true", "false", "type", "which":
+	case "echo", "printf", "tr", "sleep", "exit", "true", "false", "type", "which", "basename", "dirname", "ready":
 		return shape{all: true}
 	case "grep":
 		return shape{
@@ -36,8 +37,10 @@ func (c *command) shape() shape {
 		return shape{first: true, values: "efl", data: []string{"-e", "--expression"}, provides: []string{"-e", "-f", "--expression", "--file"}}
 	case "awk":
 		return shape{first: true, values: "Fvf", data: []string{"-F", "-v", "--assign", "--field-separator"}, provides: []string{"-f", "--file"}}
+	case "date":
+		return shape{values: "dfrsI", data: []string{"-d", "--date", "-s", "--set", "-I"}}
 	case "jq":
-		return shape{first: true, values: "fL", provides: []string{"-f", "--from-file"}}
+		return shape{first: true, values: "fL", provides: []string{"-f", "--from-file"}, pairs: []string{"--arg", "--argjson"}}
 	case "tar":
 		return shape{values: "fCTXbgKNLV"}
 	case "cut":
@@ -70,7 +73,7 @@ func (c *command) paths() *Refusal {
 				first = false
 				continue
 			}
-			if c.name == "find" && i > 0 && findPattern(c.args[i-1].text) {
+			if c.name == "find" && i > 0 && findPattern(c.args[i-1].text) || c.name == "date" && strings.HasPrefix(text, "+") {
 				continue
 			}
 			if r := c.operand(arg); r != nil {
@@ -81,7 +84,9 @@ func (c *command) paths() *Refusal {
 		case strings.HasPrefix(text, "--"):
 			name, value, ok := strings.Cut(text, "=")
 			if !ok {
-				if slices.Contains(s.data, name) && name != "--" {
+				if slices.Contains(s.pairs, name) {
+					i += 2
+				} else if slices.Contains(s.data, name) && name != "--" {
 					i++ // its value is the next argument
 				}
 				continue

@@ -40,7 +40,6 @@ func (c *command) redirect(r *syntax.Redirect) (string, *Refusal) {
 	name := quote(target.text)
 	switch r.Op {
 	case syntax.RdrIn:
-		c.fed = true
 		return fd + "< " + name, nil
 	case syntax.AppOut:
 		return fd + ">> " + name, nil
@@ -94,9 +93,9 @@ func assignment(a *syntax.Assign) (string, *Refusal) {
 // steers says that a variable changes which code a program loads or starts.
 func steers(name string) bool {
 	switch name {
-	case "PATH", "IFS", "ENV", "BASH_ENV", "SHELL", "SHELLOPTS", "BASHOPTS", "HOME", "CDPATH", "PS4", "PROMPT_COMMAND",
-		"PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "NODE_OPTIONS", "NODE_PATH", "RUBYOPT", "PERL5OPT", "JAVA_TOOL_OPTIONS",
-		"TAR_OPTIONS", "RIPGREP_CONFIG_PATH", "AWKPATH", "AWKLIBPATH":
+	case "PATH", "IFS", "ENV", "BASH_ENV", "SHELL", "SHELLOPTS", "BASHOPTS", "HOME", "XDG_CONFIG_HOME", "CDPATH", "PS4", "PROMPT_COMMAND",
+		"PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "PYTHONUSERBASE", "PYTHONINSPECT", "PYTHONWARNINGS", "PYTHONBREAKPOINT", "NODE_OPTIONS", "NODE_PATH", "RUBYOPT", "PERL5OPT", "JAVA_TOOL_OPTIONS",
+		"TAR_OPTIONS", "GCONV_PATH", "VISUAL", "LESSOPEN", "RIPGREP_CONFIG_PATH", "AWKPATH", "AWKLIBPATH":
 		return true
 	}
 	for _, prefix := range []string{"LD_", "GIT_", "BASH_FUNC_"} {

@@ -20,16 +20,16 @@ func literal(text string) word { return word{text: text, bare: make([]bool, len(
 // readWord takes the quotes off a word. Anything that the shell would expand, but for file name
 // patterns, is refused.
 func readWord(w *syntax.Word) (word, *Refusal) {
-	var out word
+	var build wordBuilder
 	for _, part := range w.Parts {
 		switch part := part.(type) {
 		case *syntax.Lit:
-			out.addBare(part.Value)
+			build.addBare(part.Value)
 		case *syntax.SglQuoted:
 			if part.Dollar {
 				return word{}, refuse("expansion_not_allowed", "No $'…'. Write the characters themselves in plain quotes.")
 			}
-			out.addQuoted(part.Value)
+			build.addQuoted(part.Value)
 		case *syntax.DblQuoted:
 			if part.Dollar {
 				return word{}, refuse("expansion_not_allowed", "No $\"…\". Use plain quotes.")
@@ -39,12 +39,13 @@ func readWord(w *syntax.Word) (word, *Refusal) {
 				if !ok {
 					return word{}, refuseExpansion(inner)
 				}
-				out.addQuoted(unescapeQuoted(lit.Value))
+				build.addQuoted(unescapeQuoted(lit.Value))
 			}
 		default:
 			return word{}, refuseExpansion(part)
 		}
 	}
+	out := word{text: string(build.text), bare: build.bare, glob: build.glob}
 	if out.tilde() {
 		return word{}, refuse("expansion_not_allowed", "~ is outside the workspace. Use a path relative to the repository root.")
 	}
@@ -64,9 +65,16 @@ func refuseExpansion(part syntax.WordPart) *Refusal {
 	return refuse("expansion_not_allowed", "No extended patterns. Use *, ? and […], or the find tool.")
 }
 
+// wordBuilder gathers the bytes of a word.
+type wordBuilder struct {
+	text []byte
+	bare []bool
+	glob bool
+}
+
 // addBare adds an unquoted literal: a backslash makes the next character literal, and at the end
 // of a line it joins the lines.
-func (w *word) addBare(s string) {
+func (w *wordBuilder) addBare(s string) {
 	for i := 0; i < len(s); i++ {
 		if s[i] == '\\' && i+1 < len(s) {
 			i++
@@ -80,14 +88,14 @@ func (w *word) addBare(s string) {
 	}
 }
 
-func (w *word) addQuoted(s string) {
+func (w *wordBuilder) addQuoted(s string) {
 	for i := range len(s) {
 		w.add(s[i], false)
 	}
 }
 
-func (w *word) add(c byte, bare bool) {
-	w.text += string([]byte{c})
+func (w *wordBuilder) add(c byte, bare bool) {
+	w.text = append(w.text, c)
 	w.bare = append(w.bare, bare)
 }
 
@@ -136,16 +144,16 @@ func (w word) render() string {
 		return quote(w.text)
 	}
 	var b strings.Builder
-	quoted := ""
+	var quoted []byte
 	for i := range len(w.text) {
 		c := w.text[i]
 		if !w.bare[i] || !plainByte(c) {
-			quoted += string([]byte{c})
+			quoted = append(quoted, c)
 			continue
 		}
-		if quoted != "" {
-			b.WriteString(quote(quoted))
-			quoted = ""
+		if len(quoted) > 0 {
+			b.WriteString(quote(string(quoted)))
+			quoted = nil
 		}
 		// [^…] is not in every shell, [!…] is.
 		if c == '^' && i > 0 && w.text[i-1] == '[' && w.bare[i-1] {
@@ -153,8 +161,8 @@ func (w word) render() string {
 		}
 		b.WriteByte(c)
 	}
-	if quoted != "" {
-		b.WriteString(quote(quoted))
+	if len(quoted) > 0 {
+		b.WriteString(quote(string(quoted)))
 	}
 	return b.String()
 }

@@ -22,7 +22,10 @@ const (
 
 // quiet keeps programs from waiting for a person, paging or painting.
 func quiet() []string {
-	return []string{"PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "TERM=dumb", "NO_COLOR=1", "CI=1"}
+	return []string{
+		"PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "TERM=dumb", "NO_COLOR=1", "CI=1",
+		"GIT_EDITOR=false", "GIT_SEQUENCE_EDITOR=false", // an editor that succeeded would run a rebase unchanged
+	}
 }
 
 // bashTool runs one command line that the policy has judged.

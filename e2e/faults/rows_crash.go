@@ -47,7 +47,7 @@ func crashRows() []row {
 			return "prepared again", b.goesOn(ctx, id, "first.txt")
 		}},
 		{"the worker is stopped in the middle of a turn", func(ctx context.Context, b *bench) (string, error) {
-			return b.duringTurn(ctx, func() error { return b.restart(ctx, "worker", nil) }, func() error { return nil }, "worker_stopped")
+			return b.duringTurn(ctx, func() error { return b.newWorker(ctx, nil) }, func() error { return nil }, "worker_stopped")
 		}},
 		{"the worker is killed in the middle of a publish", func(ctx context.Context, b *bench) (string, error) {
 			return b.publishCut(ctx, syscall.SIGKILL)
@@ -254,7 +254,7 @@ func singleRows() []row {
 				return "", err
 			}
 			if _, err := b.postgres(); err == nil || len(left) > 0 {
-				return "", fmt.Errorf("%d containers are left; Postgres: %v", len(left), err)
+				return "", fmt.Errorf("%d containers are left; Postgres: %w", len(left), err)
 			}
 			return "nothing left", removeAll(ctx, b.instance)
 		}},

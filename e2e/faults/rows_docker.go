@@ -32,7 +32,7 @@ func dockerRows() []row {
 		}},
 		{"Docker is away when the worker starts", func(ctx context.Context, b *bench) (string, error) {
 			b.docker.down()
-			if err := b.restart(ctx, "worker", nil); err != nil {
+			if err := b.newWorker(ctx, nil); err != nil {
 				return "", err
 			}
 			id, err := b.create(ctx, "mdlinks", "file "+b.newFile())
@@ -71,7 +71,7 @@ func dockerRows() []row {
 			}, b.docker.up, "sandbox_lost", "runtime_unavailable")
 		}},
 		{"the image is missing", func(ctx context.Context, b *bench) (string, error) {
-			if err := b.restart(ctx, "worker", map[string]string{"SANDBOX_IMAGE": "agent-sandboxing/none:1"}); err != nil {
+			if err := b.newWorker(ctx, map[string]string{"SANDBOX_IMAGE": "agent-sandboxing/none:1"}); err != nil {
 				return "", err
 			}
 			id, err := b.create(ctx, "mdlinks", "file "+b.newFile())
@@ -79,7 +79,7 @@ func dockerRows() []row {
 				return "", err
 			}
 			code, err := b.failed(ctx, id, "image_missing")
-			if err := errors.Join(err, b.restart(ctx, "worker", nil)); err != nil {
+			if err := errors.Join(err, b.newWorker(ctx, nil)); err != nil {
 				return code, err
 			}
 			return code, b.goesOn(ctx, id)

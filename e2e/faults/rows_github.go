@@ -113,7 +113,10 @@ func publishRows() []row {
 			"the rules refuse the push", func(_ context.Context, b *bench, _ string) error {
 				return b.github.RejectPushes("lantern-works/shelf-label", "error: GH013: Repository rule violations found\n- Changes must be made through a merge queue")
 			},
-			func(_ context.Context, b *bench) error { return b.github.RejectPushes("lantern-works/shelf-label", "") }, []string{"rules_rejected"},
+			func(_ context.Context, b *bench) error {
+				return b.github.RejectPushes("lantern-works/shelf-label", "")
+			},
+			[]string{"rules_rejected"},
 		},
 		{"the container is removed before it", func(ctx context.Context, b *bench, id string) error {
 			return b.removeContainer(ctx, id)

@@ -139,7 +139,7 @@ func startOtherKey(ctx context.Context, b *bench) (string, error) {
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		return "", err
 	}
-	if err := b.restart(ctx, "worker", map[string]string{"GITHUB_APP_PRIVATE_KEY_FILE": path}); err != nil {
+	if err := b.newWorker(ctx, map[string]string{"GITHUB_APP_PRIVATE_KEY_FILE": path}); err != nil {
 		return "", err
 	}
 	id, err := b.create(ctx, "mdlinks", "file "+b.newFile())
@@ -147,7 +147,7 @@ func startOtherKey(ctx context.Context, b *bench) (string, error) {
 		return "", err
 	}
 	code, err := b.failed(ctx, id, "github_app_unauthorized")
-	if err := errors.Join(err, b.restart(ctx, "worker", nil)); err != nil {
+	if err := errors.Join(err, b.newWorker(ctx, nil)); err != nil {
 		return code, err
 	}
 	return code, b.goesOn(ctx, id)

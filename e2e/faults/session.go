@@ -230,7 +230,7 @@ func (b *bench) goesOn(ctx context.Context, id string, kept ...string) error {
 func refused(err error, status int, code string) (string, error) {
 	r, ok := errors.AsType[*person.Refusal](err)
 	if !ok {
-		return "", fmt.Errorf("not refused: %v", err)
+		return "", fmt.Errorf("not refused: %w", err)
 	}
 	if r.Status != status || r.Code != code {
 		return r.Code, fmt.Errorf("refused with %d %s, want %d %s", r.Status, r.Code, status, code)

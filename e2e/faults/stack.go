@@ -128,7 +128,7 @@ func (b *bench) start(role string, change map[string]string) error {
 	if err != nil {
 		return err
 	}
-	defer log.Close()                 //nolint:errcheck // the child has its own
+	defer log.Close()                 // the child has its own
 	cmd := exec.Command(binary, role) //nolint:noctx // stop and kill end it
 	cmd.Env, cmd.Stdout, cmd.Stderr = b.with(change), log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
@@ -166,12 +166,12 @@ func (p *process) wait(ctx context.Context) error {
 	}
 }
 
-// restart runs a role in another environment.
-func (b *bench) restart(ctx context.Context, role string, change map[string]string) error {
-	if err := b.signal(ctx, role, syscall.SIGTERM); err != nil {
+// newWorker runs the worker in another environment.
+func (b *bench) newWorker(ctx context.Context, change map[string]string) error {
+	if err := b.signal(ctx, "worker", syscall.SIGTERM); err != nil {
 		return err
 	}
-	return b.start(role, change)
+	return b.start("worker", change)
 }
 
 // once runs a command of the product that shall end by itself, and returns what it said.
