@@ -30,6 +30,7 @@ func messageTokens(m Message) int {
 	} else {
 		n += proseTokens(len(m.Text))
 	}
+	n += proseTokens(len(m.Reasoning.Replay))
 	for _, c := range m.Calls {
 		n += messageOverhead + codeTokens(len(c.ID)+len(c.Name)+len(c.Arguments))
 	}

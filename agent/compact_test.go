@@ -148,6 +148,36 @@ func TestCompact_KeepsTheOldSummaryAndALine(t *testing.T) {
 	}
 }
 
+func TestCompact_IsCountedAndKeepsToTheBudgets(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	a := compactor(t, func(context.Context, Request) (Response, error) {
+		asked++
+		resp := answer(goodOutline)
+		resp.Usage = core.Usage{PromptTokens: 900}
+		return resp, nil
+	})
+	var spent []int64
+	rec := nobody{spent: func(u core.Usage) error { spent = append(spent, u.PromptTokens); return nil }}
+	a.Compact(t.Context(), completed(""), tree{}, rec)
+	if diff := cmp.Diff([]int64{0, 900}, spent); diff != "" {
+		t.Error(diff)
+	}
+	rec = nobody{spent: func(core.Usage) error {
+		return core.Fail(core.Conflict, core.CodeSessionBudget, "No money is left.")
+	}}
+	if got := a.Compact(t.Context(), completed("old"), tree{}, rec); got.Code != core.CodeSessionBudget || got.ByModel || asked != 1 {
+		t.Errorf("%d requests, %+v", asked, got)
+	}
+	cost := 2.0
+	a.limits.CostUSD = 1
+	req := completed("old")
+	req.Finish.Result.Usage.CostUSD = &cost
+	if got := a.Compact(t.Context(), req, tree{}, nobody{}); got.Code != core.CodeLimitReached || asked != 1 {
+		t.Errorf("%d requests, %+v", asked, got)
+	}
+}
+
 func TestCompact_EndsWithTheWorkerAndAfterAMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

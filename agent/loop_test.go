@@ -51,9 +51,10 @@ func toolset(run func(ctx context.Context, args json.RawMessage) (Result, error)
 	}
 }
 
-// nobody records nothing; before may end the turn at a call or at a result.
+// nobody records nothing; before may end the turn at a call or at a result, spent at a request.
 type nobody struct {
 	before func(ctx context.Context) error
+	spent  func(u core.Usage) error
 }
 
 func (n nobody) hook(ctx context.Context) error {
@@ -70,8 +71,14 @@ func (n nobody) ToolResult(ctx context.Context, _ core.AgentToolResult, _ []byte
 func (n nobody) PolicyRefused(ctx context.Context, _ core.PolicyRefused) error { return n.hook(ctx) }
 
 func (n nobody) ModelRetry(ctx context.Context, _ core.ModelRequestRetry) error { return n.hook(ctx) }
-func (nobody) Spent(context.Context, core.Usage) error                          { return nil }
 func (nobody) Partial(string)                                                   {}
+
+func (n nobody) Spent(_ context.Context, u core.Usage) error {
+	if n.spent == nil {
+		return nil
+	}
+	return n.spent(u)
+}
 
 func newAgent(tb testing.TB, model Model, tools Toolset, window int) *Agent {
 	tb.Helper()
@@ -150,7 +157,7 @@ func TestLoop_MessagesAreValidWhateverHappens(t *testing.T) {
 			}
 			return OK(strings.Repeat("x", 1+random.IntN(9_000)), ""), nil
 		})
-		rec := nobody{func(context.Context) error {
+		rec := nobody{before: func(context.Context) error {
 			if random.IntN(150) == 0 {
 				return core.ErrLeaseLost
 			}
@@ -305,7 +312,7 @@ func TestSubagent_HasItsOwnContextAndIsPaidForByItsParent(t *testing.T) {
 		return list
 	}, 0)
 	recorded := 0
-	result, err := a.Run(t.Context(), core.TurnRequest{Profile: "main", Request: "find x", Summary: "SECRETS OF THE SESSION"}, nil, nil, nobody{func(context.Context) error { recorded++; return nil }})
+	result, err := a.Run(t.Context(), core.TurnRequest{Profile: "main", Request: "find x", Summary: "SECRETS OF THE SESSION"}, nil, nil, nobody{before: func(context.Context) error { recorded++; return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,6 +353,40 @@ func TestSubagent_EndsAtItsLimitAndWithItsParent(t *testing.T) {
 	}
 	if _, err := a.investigate(ctx, "x", Env{}, parent); !errors.Is(err, core.ErrCancelledByUser) {
 		t.Errorf("a cancelled parent gives %v", err)
+	}
+}
+
+// The caps of money hold for what a subagent spends, and what it spends is recorded as it is spent.
+func TestSubagent_StopsAtItsParentsMoney(t *testing.T) {
+	t.Parallel()
+	cost := 0.4
+	requests := 0
+	model := modelFunc(func(context.Context, Request) (Response, error) {
+		requests++
+		resp := calling(requests, "ls")
+		resp.Usage = core.Usage{PromptTokens: 10, CostUSD: &cost}
+		return resp, nil
+	})
+	a, err := New(Options{Model: model, Tools: toolset(func(context.Context, json.RawMessage) (Result, error) {
+		return OK(fmt.Sprint("entry ", requests), ""), nil
+	}), Redactor: redact.New(), Limits: Limits{CostUSD: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded := 0.0
+	rec := nobody{spent: func(u core.Usage) error {
+		if u.CostUSD != nil {
+			recorded += *u.CostUSD
+		}
+		return nil
+	}}
+	parent := a.begin(a.profiles[profileMain], a.limits, rec)
+	report, err := a.investigate(t.Context(), "x", Env{}, parent)
+	if err != nil || requests != 3 || !strings.Contains(report.Failure, "it cost $1.20 of the $1.00") {
+		t.Errorf("%d requests, %+v, %v", requests, report, err)
+	}
+	if core.CodeOf(parent.mayAsk()) != core.CodeLimitReached || recorded < 1.19 || recorded > 1.21 {
+		t.Errorf("the parent may go on: %v; $%.2f are recorded", parent.mayAsk(), recorded)
 	}
 }
 

@@ -268,9 +268,6 @@ func (c *Config) checkWorker() []error {
 		p = append(p, errors.New("GITHUB_APP_PRIVATE_KEY_FILE is not set: generate a private key on the GitHub App's page"))
 	}
 	p = append(p, c.Model.check()...)
-	if c.Model.ContextWindow < minContextWindow {
-		p = append(p, fmt.Errorf("MODEL_CONTEXT_WINDOW must be a number of tokens, at least %d", minContextWindow))
-	}
 	p = append(p, c.checkMoney()...)
 	if c.Sandbox.Runtime != "runc" && c.Sandbox.Runtime != "runsc" {
 		p = append(p, errors.New("SANDBOX_RUNTIME must be runc or runsc"))
@@ -303,6 +300,9 @@ func (m Model) check() []error {
 		if !slices.Contains(setting.allowed, setting.value) {
 			p = append(p, fmt.Errorf("%s must be one of %s", setting.name, strings.TrimPrefix(strings.Join(setting.allowed, ", "), ", ")))
 		}
+	}
+	if m.ContextWindow < minContextWindow {
+		p = append(p, fmt.Errorf("MODEL_CONTEXT_WINDOW must be a number of tokens, at least %d", minContextWindow))
 	}
 	if m.ModelMaxOutput < 0 {
 		p = append(p, errors.New("MODEL_MAX_OUTPUT must be 0 (the provider's own) or a number of tokens"))
