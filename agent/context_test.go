@@ -190,7 +190,7 @@ func TestCompose_ShrinksInOrder(t *testing.T) {
 	for _, s := range full {
 		total += len(s.text)
 	}
-	for room := total; room >= 0; room -= 500 {
+	for room := total; room >= 0; room -= 1_500 {
 		got := composed(req, room)
 		size := 0
 		for _, s := range got {
