@@ -119,6 +119,9 @@ type FailureProps struct {
 	Safe      string // what is unharmed: "The sandbox and your changes are still there."
 	ActionURL string // a way out, "" for none
 	Action    string // its label
+
+	ContinueURL string // POST goes on with higher limits, "" when that cannot be
+	ContinueFor string // how high: "Up to 120 steps and 60 minutes."
 }
 
 // ProvisionProps is the strip of steps until the sandbox is ready: #provision.
