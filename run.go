@@ -106,7 +106,7 @@ func (p *process) people() (err error) {
 		Gate: chat.Gate{
 			AllowedLogins: p.cfg.Access.AllowedLogins, AllowedOrgs: p.cfg.Access.AllowedOrgs, AdminLogins: p.cfg.Access.AdminLogins,
 		},
-		BashPolicy: p.cfg.BashPolicy, Log: p.log,
+		BashPolicy: p.cfg.BashPolicy, MaxSteps: p.cfg.Limits.AgentMaxStepsCeiling, Log: p.log,
 	}
 	if p.cfg.EnableFixtures {
 		if o.Fixtures, err = newFixtures(p.cfg, p.log); err != nil {

@@ -16,6 +16,7 @@ import (
 	"agent-sandboxing/agent/openai"
 	"agent-sandboxing/agent/tools"
 	"agent-sandboxing/core"
+	"agent-sandboxing/core/config"
 	"agent-sandboxing/core/github"
 	"agent-sandboxing/core/mirror"
 	"agent-sandboxing/core/publish"
@@ -84,11 +85,7 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 	}
 	w.processor = turn.NewProcessor(turn.Options{
 		Store: p.store, Sandboxes: w.sandboxes, Agent: loop, Mirror: m, Signals: p.hub, Redactor: p.redact,
-		Publisher: w.publisher(minted, info, m), Worker: func() core.Worker { return *w.self.Load() }, Log: p.log,
-		Summarize: func(previous string, request core.Message, f core.Finish) string {
-			clean, _ := p.redact.Text(agent.SummaryLine(previous, request.Text, f))
-			return clean
-		},
+		Publisher: w.publisher(minted, info, m), Budgets: p.cfg.Limits.Budgets(), Worker: func() core.Worker { return *w.self.Load() }, Log: p.log,
 	})
 	return w, nil
 }
@@ -123,7 +120,26 @@ func (t redactedTokens) Mint(ctx context.Context, repo core.Repository, purpose 
 
 func openAgent(p *process) (*agent.Agent, error) {
 	model := openai.New(modelOptions(p.cfg.Model))
-	return agent.New(agent.Options{Model: model, Tools: tools.New, Redactor: p.redact})
+	limits := p.cfg.Limits
+	return agent.New(agent.Options{
+		Model: model, Tools: tools.New, Redactor: p.redact, Prices: prices(p.cfg.Model), Window: p.cfg.Model.ContextWindow,
+		Limits: agent.Limits{
+			Steps: limits.AgentMaxSteps, StepsCeiling: limits.AgentMaxStepsCeiling, Wall: time.Duration(limits.AgentMaxMinutes) * time.Minute,
+			CostUSD: limits.AgentMaxCostUSD, CostKnown: limits.Money(),
+		},
+	})
+}
+
+// prices are the operator's, nil when there are none.
+func prices(m config.Model) *agent.Prices {
+	if m.ModelPriceInput == nil {
+		return nil
+	}
+	p := &agent.Prices{Input: *m.ModelPriceInput, Output: *m.ModelPriceOutput, Cached: *m.ModelPriceInput}
+	if m.ModelPriceCached != nil {
+		p.Cached = *m.ModelPriceCached
+	}
+	return p
 }
 
 // probe asks GitHub who the App is. A GitHub that does not answer keeps nobody from working.

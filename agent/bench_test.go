@@ -32,6 +32,8 @@ type recorder struct {
 	partial string
 	onCall  func(core.AgentToolCall)
 	onText  func(string)
+	spent   core.Usage
+	onSpent func(total core.Usage) error
 }
 
 func (r *recorder) add(e core.Payload) error {
@@ -74,6 +76,15 @@ func (r *recorder) ToolResult(ctx context.Context, e core.AgentToolResult, full 
 func (r *recorder) PolicyRefused(_ context.Context, e core.PolicyRefused) error  { return r.add(e) }
 func (r *recorder) ModelRetry(_ context.Context, e core.ModelRequestRetry) error { return r.add(e) }
 
+// Spent counts as the platform does, every request for itself.
+func (r *recorder) Spent(_ context.Context, u core.Usage) error {
+	r.spent = r.spent.Add(u)
+	if r.onSpent != nil {
+		return r.onSpent(r.spent)
+	}
+	return nil
+}
+
 func (r *recorder) Partial(text string) {
 	r.mu.Lock()
 	r.partial = text
@@ -106,6 +117,7 @@ func (p *publisher) PublishPullRequest(_ context.Context, title, _ string) (core
 
 type bench struct {
 	agent     *agent.Agent
+	model     agent.Model
 	server    *modeltest.Server
 	ws        *memory.Workspace
 	dir       string
@@ -135,11 +147,19 @@ func setup(t *testing.T, script modeltest.Script, limits agent.Limits, files map
 		BaseURL: web.URL + "/v1", Key: "k", Model: script.Name(), RetryWait: time.Millisecond, Replay: openai.ReplayDetails,
 	})
 	t.Cleanup(model.Close)
-	a, err := agent.New(agent.Options{Model: model, Tools: tools.New, Redactor: redact.New(canary), Limits: limits})
+	b := &bench{model: model, server: server, ws: ws, dir: dir, rec: &recorder{t: t}, publisher: &publisher{}}
+	b.limit(t, limits, nil)
+	return b
+}
+
+// limit makes the agent anew, with other limits and prices.
+func (b *bench) limit(t *testing.T, limits agent.Limits, prices *agent.Prices) {
+	t.Helper()
+	var err error
+	b.agent, err = agent.New(agent.Options{Model: b.model, Tools: tools.New, Redactor: redact.New(canary), Limits: limits, Prices: prices})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &bench{agent: a, server: server, ws: ws, dir: dir, rec: &recorder{t: t}, publisher: &publisher{}}
 }
 
 func (b *bench) run(ctx context.Context, prompt string) (core.TurnResult, error) {

@@ -48,7 +48,7 @@ func TestDemo_DoesVisibleWorkOnAnyRepository(t *testing.T) {
 				t.Errorf("model %q, answer %q", first.Model, first.Answer)
 			}
 			results := strings.Join(b.rec.results(), "\n")
-			for _, want := range []string{"ls ok", "find ok", "bash ok exit ", "write ok", "publish_pull_request ok"} {
+			for _, want := range []string{"ls ok", "find ok", "subagent ok 2 steps", "bash ok exit ", "write ok", "publish_pull_request ok"} {
 				if !strings.Contains(results, want) {
 					t.Errorf("no %q in\n%s", want, results)
 				}
@@ -116,6 +116,17 @@ func TestDemo_WordsSteerIt(t *testing.T) {
 		}
 		if !strings.Contains(strings.Join(b.rec.results(), "\n"), "bash refused test_runner_not_allowed") || !strings.Contains(got.Answer, "Not done") {
 			t.Errorf("%q, answer %q", b.rec.results(), got.Answer)
+		}
+	})
+	t.Run("endless", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, modeltest.Demo(), agent.Limits{Steps: 25}, files)
+		got, err := b.run(t.Context(), "An endless task")
+		if core.CodeOf(err) != core.CodeLimitReached || got.Steps != 25 {
+			t.Errorf("%v after %d steps", err, got.Steps)
+		}
+		if s := strings.Join(b.rec.results(), "\n"); !strings.Contains(s, "write ok") {
+			t.Errorf("it changed nothing before the limit:\n%s", s)
 		}
 	})
 	t.Run("no publish", func(t *testing.T) {

@@ -10,8 +10,13 @@ import (
 // Limits bound one invocation. A zero field takes its default.
 type Limits struct {
 	Steps            int           // model requests; 60
+	StepsCeiling     int           // the most that a message may ask for; 240
 	Wall             time.Duration // 30 minutes
 	CallsPerResponse int           // 16
+	CostUSD          float64       // 0 is no cap
+	// CostKnown ends an invocation after a request whose cost nobody knows, because a cap, this one
+	// or another, could not hold otherwise.
+	CostKnown bool
 }
 
 func (l Limits) orDefault() Limits {
@@ -19,12 +24,32 @@ func (l Limits) orDefault() Limits {
 		l.Steps = 60
 	}
 	if l.Wall == 0 {
-		l.Wall = core.DefaultTurnLimit
+		l.Wall = 30 * time.Minute
+	}
+	if l.StepsCeiling == 0 {
+		l.StepsCeiling = 240
 	}
 	if l.CallsPerResponse == 0 {
 		l.CallsPerResponse = 16
 	}
 	return l
+}
+
+// of takes the limits that a message brings with it.
+func (l Limits) of(m core.TurnLimits) Limits {
+	if m.Steps > 0 {
+		l.Steps = m.Steps
+	}
+	if m.Minutes > 0 {
+		l.Wall = time.Duration(min(m.Minutes, core.MaxTurnMinutes)) * time.Minute
+	}
+	l.Steps = min(l.Steps, l.StepsCeiling)
+	return l
+}
+
+// record is what is kept of the limits with the message.
+func (l Limits) record() core.TurnLimits {
+	return core.TurnLimits{Steps: l.Steps, Minutes: int((l.Wall + time.Minute - 1) / time.Minute)}
 }
 
 const (

@@ -1,9 +1,6 @@
 package core
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
 // TurnRequest is all that the agent is given for one message. It holds no credential and no handle
 // of the platform but the workspace and the publisher.
@@ -17,7 +14,8 @@ type TurnRequest struct {
 	Conversation []TurnText     // oldest first
 	Activity     []ToolActivity // recent tool calls, oldest first
 	Workspace    WorkspaceState
-	Request      string // what the person asks, verbatim
+	Request      string     // what the person asks, verbatim
+	Limits       TurnLimits // of this message; zero fields take the agent's own
 }
 
 // TurnText is one text of the conversation.
@@ -39,7 +37,9 @@ type WorkspaceState struct {
 	BaseSHA     string
 	Changed     []ChangedFile
 	PullRequest string // "#12 open", "" when there is none
-	Guidance    string // AGENTS.md at the base SHA, hostile text
+	Guidance    string // of GuidanceFile at the base SHA, hostile text
+	// GuidanceFile is AGENTS.md or CLAUDE.md, "" without either.
+	GuidanceFile string
 }
 
 // TurnResult is how the loop ended when it did not fail.
@@ -49,14 +49,43 @@ type TurnResult struct {
 	PromptHash string
 	Steps      int
 	Usage      Usage
+	Context    ContextUse
+	Limits     TurnLimits // that it ran under
 }
 
-// Usage counts one turn's tokens; CostUSD is nil when nobody said it.
+// ContextUse is how full the context window was at the turn's last request, in tokens. Tokens is 0
+// when nobody counted.
+type ContextUse struct {
+	Tokens int64 `json:"tokens"`
+	Window int64 `json:"window"`
+}
+
+// CompactionRequest is what a session's next summary is made from, after a turn has ended.
+type CompactionRequest struct {
+	Previous  string // the summary until now
+	Request   string // what the person asked
+	Activity  []ToolActivity
+	Finish    Finish
+	Workspace WorkspaceState // after the turn, as the platform knows it
+}
+
+// Compaction is a session's next summary. Code says why the model's own was not taken, "" when it
+// was or when none was asked.
+type Compaction struct {
+	Summary string
+	ByModel bool
+	Code    string
+	Usage   Usage
+}
+
+// Usage counts tokens and money of model requests; CostUSD is nil when no part of it is known.
 type Usage struct {
 	PromptTokens     int64    `json:"prompt_tokens"`
 	CachedTokens     int64    `json:"cached_tokens"` // inside PromptTokens
 	CompletionTokens int64    `json:"completion_tokens"`
 	CostUSD          *float64 `json:"cost_usd,omitempty"`
+	// CostSource is "" while nothing was used.
+	CostSource CostSource `json:"cost_source,omitempty"`
 }
 
 // TurnRecorder receives what happens while it happens. Its methods write durable events; an error
@@ -66,6 +95,10 @@ type TurnRecorder interface {
 	ToolResult(ctx context.Context, e AgentToolResult, full []byte) error
 	PolicyRefused(ctx context.Context, e PolicyRefused) error
 	ModelRetry(ctx context.Context, e ModelRequestRetry) error
+	// Spent adds what one model request used, of the turn itself or of a part of it, as soon as it is
+	// known. Conflict session_budget_reached or month_budget_reached says that no further request
+	// may be sent. A zero usage only asks.
+	Spent(ctx context.Context, u Usage) error
 	// Partial takes the whole answer so far. It never blocks on the database.
 	Partial(text string)
 }
@@ -86,6 +119,12 @@ type PublishResult struct {
 	LeftOut   []string // paths that the publish set excluded, with the rule
 }
 
+// Codes of a summary that the model did not make.
+const (
+	CodeSummaryInvalid = "summary_invalid" // its text did not keep to the outline
+	CodeSummaryTimeout = "summary_timeout"
+)
+
 // TurnFailure codes that the agent loop itself ends with; each is a core.Error code too.
 const (
 	CodeLimitReached       = "agent_limit_reached"
@@ -100,7 +139,5 @@ const (
 	CodeModelRefused       = "model_refused_by_provider"
 	CodeModelRejected      = "model_request_rejected" // the provider does not take the request as it is: no such model, bad settings
 	CodeContextOverflow    = "context_overflow"
+	CodeCostUnknown        = "cost_unknown" // a cap is set and a request's cost is not known
 )
-
-// DefaultTurnLimit is the wall-clock bound of one invocation.
-const DefaultTurnLimit = 30 * time.Minute

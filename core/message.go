@@ -38,6 +38,7 @@ type Message struct {
 	PromptHash        string
 	Steps             int
 	Usage             Usage
+	Limits            TurnLimits // that it ran under, or shall run under; zero: the agent's own
 	CreatedAt         time.Time
 	StartedAt         time.Time // zero: never started
 	FinishedAt        time.Time

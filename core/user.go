@@ -84,6 +84,7 @@ type NewMessage struct {
 	OwnerID   UserID
 	Text      string
 	ClientKey string // unique per session: a double submit is one message
+	Limits    TurnLimits
 	MaxActive int
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"agent-sandboxing/core"
+	"agent-sandboxing/core/chat"
 	"agent-sandboxing/views/components"
 	"agent-sandboxing/views/link"
 )
@@ -21,8 +22,15 @@ func (v sessionView) failure(code, sentence string, message core.MessageID) comp
 		p.Safe = "Nothing ran."
 		p.Action = "Start a new session from the current commit"
 		p.ActionURL = link.NewFor(int64(repo.InstallationID), int64(repo.ID), v.Session.BaseBranch)
-	case code == "agent_limit_reached":
+	case code == core.CodeLimitReached:
 		p.Safe = "The sandbox and the changes are still there. Send “continue” to go on from here."
+		v.offerContinue(&p, message)
+	case code == core.CodeSessionBudget:
+		p.Safe = "The sandbox and the changes are still there, and they can be published."
+		p.Action = "Start a new session"
+		p.ActionURL = link.NewFor(int64(repo.InstallationID), int64(repo.ID), v.Session.BaseBranch)
+	case code == core.CodeMonthBudget, code == core.CodeCostUnknown:
+		p.Safe = "The sandbox and the changes are still there, and they can be published."
 	case strings.HasPrefix(code, "model_"):
 		p.Safe = "The sandbox and the changes are still there. Send the message again when the model answers."
 	}
@@ -31,6 +39,25 @@ func (v sessionView) failure(code, sentence string, message core.MessageID) comp
 		p.Resends = string(message)
 	}
 	return p
+}
+
+// offerContinue adds the way on after the session's last turn, for its owner.
+func (v sessionView) offerContinue(p *components.FailureProps, message core.MessageID) {
+	if message == "" || v.silenced() != "" {
+		return
+	}
+	last := v.line.turns[len(v.line.turns)-1].message
+	limits, more := chat.RaisedLimits(last, v.platform.MaxSteps)
+	if last.ID != message || !more {
+		return
+	}
+	p.Safe = "The sandbox and the changes are still there."
+	p.ContinueURL = link.ContinueMessage(v.id(), string(message))
+	p.ContinueFor = "Up to " + plural(limits.Steps, "step")
+	if limits.Minutes > 0 {
+		p.ContinueFor += " and " + plural(limits.Minutes, "minute")
+	}
+	p.ContinueFor += "."
 }
 
 // shortImage is an image id for people.

@@ -100,11 +100,14 @@ func (h *Handlers) read(ctx context.Context, enough func(sessionView) bool, read
 // changedSince is every part of the page that an event after the sequence may have changed.
 func (v sessionView) changedSince(after int64) []templ.Component {
 	var parts []templ.Component
-	for _, t := range v.visible(false) {
+	shown := v.visible(false)
+	for i, t := range shown {
+		// The card of a limit offers to go on, until another message does.
+		overtaken := t.message.FailureCode == core.CodeLimitReached && i+1 < len(shown) && shown[i+1].queuedAt > after
 		switch {
 		case t.queuedAt > after:
 			parts = append(parts, components.AppendTurn(v.turn(t)))
-		case t.last > after:
+		case t.last > after, overtaken:
 			parts = append(parts, components.ReplaceTurn(v.turn(t)))
 		}
 	}

@@ -49,20 +49,21 @@ type sandboxAnswer struct {
 }
 
 type messageAnswer struct {
-	ID                string     `json:"id"`
-	Role              string     `json:"role"`
-	ReplyTo           string     `json:"reply_to,omitempty"`
-	Text              string     `json:"text"`
-	PartialText       string     `json:"partial_text,omitempty"`
-	State             string     `json:"state"`
-	Failure           *failure   `json:"failure,omitempty"`
-	CancelRequestedAt *time.Time `json:"cancel_requested_at,omitempty"`
-	Model             string     `json:"model,omitempty"`
-	Steps             int        `json:"steps,omitempty"`
-	Usage             core.Usage `json:"usage"`
-	CreatedAt         time.Time  `json:"created_at"`
-	StartedAt         *time.Time `json:"started_at,omitempty"`
-	FinishedAt        *time.Time `json:"finished_at,omitempty"`
+	ID                string           `json:"id"`
+	Role              string           `json:"role"`
+	ReplyTo           string           `json:"reply_to,omitempty"`
+	Text              string           `json:"text"`
+	PartialText       string           `json:"partial_text,omitempty"`
+	State             string           `json:"state"`
+	Failure           *failure         `json:"failure,omitempty"`
+	CancelRequestedAt *time.Time       `json:"cancel_requested_at,omitempty"`
+	Model             string           `json:"model,omitempty"`
+	Steps             int              `json:"steps,omitempty"`
+	Usage             core.Usage       `json:"usage"`
+	Limits            *core.TurnLimits `json:"limits,omitempty"`
+	CreatedAt         time.Time        `json:"created_at"`
+	StartedAt         *time.Time       `json:"started_at,omitempty"`
+	FinishedAt        *time.Time       `json:"finished_at,omitempty"`
 }
 
 type failure struct {
@@ -152,12 +153,16 @@ func (h *Handlers) sessionJSON(c echo.Context, status int, id core.SessionID) er
 }
 
 func messageJSON(m core.Message) messageAnswer {
-	return messageAnswer{
+	a := messageAnswer{
 		ID: string(m.ID), Role: string(m.Role), ReplyTo: string(m.ReplyTo), Text: m.Text,
 		PartialText: m.PartialText, State: string(m.State), Failure: failureJSON(m.FailureCode, m.FailureText),
 		CancelRequestedAt: timeJSON(m.CancelRequestedAt), Model: m.Model, Steps: m.Steps, Usage: m.Usage,
 		CreatedAt: m.CreatedAt.UTC(), StartedAt: timeJSON(m.StartedAt), FinishedAt: timeJSON(m.FinishedAt),
 	}
+	if m.Limits != (core.TurnLimits{}) {
+		a.Limits = &m.Limits
+	}
+	return a
 }
 
 func failureJSON(code, message string) *failure {

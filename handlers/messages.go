@@ -102,6 +102,24 @@ func (h *Handlers) Remove(c echo.Context) error {
 	return h.afterMessage(c, id, "removed")
 }
 
+// Continue goes on from a message that a limit stopped, with higher limits.
+func (h *Handlers) Continue(c echo.Context) error {
+	id, stopped, err := messageID(c)
+	if err != nil {
+		return err
+	}
+	m, err := h.Chat.Continue(c.Request().Context(), user(c), id, stopped, idempotencyKey(c, ""))
+	switch {
+	case err != nil:
+		return err
+	case WantsJSON(c.Request()):
+		return c.JSON(http.StatusCreated, messageJSON(m))
+	case IsPartial(c.Request()):
+		return h.afterMessage(c, id, "")
+	}
+	return seeOther(c, link.Session(string(id))+"#msg-"+string(m.ID))
+}
+
 // Cancel asks for the end of the turn. Asking when it has ended already is no failure to a person.
 func (h *Handlers) Cancel(c echo.Context) error {
 	id, err := sessionID(c)

@@ -223,7 +223,7 @@ func (v sessionView) details() components.DetailsProps {
 	}
 	var sum core.Usage
 	for _, t := range v.line.turns {
-		sum = addUsage(sum, t.message.Usage)
+		sum = sum.Add(t.message.Usage)
 		if t.message.Model != "" {
 			p.Model = t.message.Model
 		}
@@ -250,20 +250,6 @@ func (v sessionView) mark() string {
 		return "review"
 	}
 	return state
-}
-
-func addUsage(a, b core.Usage) core.Usage {
-	a.PromptTokens += b.PromptTokens
-	a.CachedTokens += b.CachedTokens
-	a.CompletionTokens += b.CompletionTokens
-	if b.CostUSD != nil {
-		sum := *b.CostUSD
-		if a.CostUSD != nil {
-			sum += *a.CostUSD
-		}
-		a.CostUSD = &sum
-	}
-	return a
 }
 
 func (v sessionView) provision() components.ProvisionProps {

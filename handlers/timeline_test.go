@@ -62,7 +62,7 @@ func (s *story) event(message core.MessageID, payloads ...core.Payload) *story {
 
 func (s *story) view() sessionView {
 	v := chat.View{Timeline: s.line, Rights: chat.Rights{Owner: true, Push: true}}
-	return newSessionView(v, chat.Platform{Workers: 1, Model: "m"}, Site{GitHubURL: "https://github.com"}, start.Add(time.Hour))
+	return newSessionView(v, chat.Platform{Workers: 1, Model: "m", MaxSteps: 240}, Site{GitHubURL: "https://github.com"}, start.Add(time.Hour))
 }
 
 // rows says what a turn's items are, in a line each.
@@ -244,10 +244,10 @@ func TestTimeline_RecordsComeFromRecords(t *testing.T) {
 	m := s.say("m1", core.Completed)
 	m.Usage, m.Model = core.Usage{PromptTokens: 41200, CompletionTokens: 3100}, "some-model"
 	s.line.Messages = append(s.line.Messages, core.Message{ID: "a1", Role: core.RoleAssistant, ReplyTo: "m1", Text: "I rewrote everything.", State: core.Completed})
-	s.event("m1", core.MessageQueued{}, core.MessageWorking{}, core.MessageCompleted{})
+	s.event("m1", core.MessageQueued{}, core.MessageWorking{}, core.MessageCompleted{Context: core.ContextUse{Tokens: 43_100, Window: 128_000}})
 	v := s.view()
 	turn := v.turn(v.line.turns[0])
-	if !turn.Records.NoChange || turn.Records.Usage != "41.2k in · 3.1k out · some-model" {
+	if !turn.Records.NoChange || turn.Records.Usage != "41.2k in · 3.1k out · some-model · context 34% full" {
 		t.Errorf("records of a turn without a diff = %+v", turn.Records)
 	}
 	if !strings.Contains(turn.Answer.HTML, "I rewrote everything.") || turn.Answer.Growing {
@@ -386,6 +386,72 @@ func TestDuration(t *testing.T) {
 	} {
 		if got := duration(in); got != want {
 			t.Errorf("duration(%v) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestTimeline_ALimitOffersToGoOnUntilSomethingDoes(t *testing.T) {
+	t.Parallel()
+	stopped := func(t *testing.T, change func(*story, *core.Message)) (components.FailureProps, sessionView) {
+		s := newStory(t)
+		m := s.say("m1", core.Failed)
+		m.FailureCode, m.FailureText, m.Steps, m.Limits = core.CodeLimitReached, "It stopped.", 60, core.TurnLimits{Steps: 60, Minutes: 30}
+		s.event("m1", core.MessageQueued{}, core.MessageWorking{}, core.MessageFailed{Code: core.CodeLimitReached})
+		change(s, m)
+		v := s.view()
+		return *v.turn(v.line.turns[0]).Failure, v
+	}
+	for name, test := range map[string]struct {
+		change func(*story, *core.Message)
+		offer  string
+	}{
+		"the last turn":        {func(*story, *core.Message) {}, "Up to 120 steps and 60 minutes."},
+		"near the ceiling":     {func(_ *story, m *core.Message) { m.Limits.Steps, m.Limits.Minutes = 200, 200 }, "Up to 240 steps and 240 minutes."},
+		"at the ceiling":       {func(_ *story, m *core.Message) { m.Limits.Steps, m.Limits.Minutes = 240, 240 }, ""},
+		"from before":          {func(_ *story, m *core.Message) { m.Limits = core.TurnLimits{} }, "Up to 120 steps."},
+		"another failure":      {func(_ *story, m *core.Message) { m.FailureCode = "model_timeout" }, ""},
+		"an archived session":  {func(s *story, _ *core.Message) { s.line.Session.Archived = true }, ""},
+		"something came after": {func(s *story, _ *core.Message) { s.say("m2", core.Queued); s.event("m2", core.MessageQueued{}) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, _ := stopped(t, test.change)
+			if f.ContinueFor != test.offer || (f.ContinueURL != "") != (test.offer != "") {
+				t.Errorf("offers %q at %q, want %q", f.ContinueFor, f.ContinueURL, test.offer)
+			}
+		})
+	}
+	t.Run("the stream takes the offer back", func(t *testing.T) {
+		t.Parallel()
+		_, v := stopped(t, func(s *story, _ *core.Message) { s.say("m2", core.Queued); s.event("m2", core.MessageQueued{}) })
+		var html strings.Builder
+		for _, part := range v.changedSince(3) {
+			if err := part.Render(t.Context(), &html); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !strings.Contains(html.String(), `id="msg-m1"`) || strings.Contains(html.String(), "Continue with a higher limit") {
+			t.Errorf("after another message the stream sends\n%s", html.String())
+		}
+	})
+	t.Run("not to who only looks", func(t *testing.T) {
+		t.Parallel()
+		_, v := stopped(t, func(*story, *core.Message) {})
+		v.Rights = chat.Rights{Push: true}
+		if f := v.turn(v.line.turns[0]).Failure; f.ContinueURL != "" {
+			t.Errorf("offers %q to somebody else than the owner", f.ContinueURL)
+		}
+	})
+}
+
+func TestUsageText_SaysWhatIsOnlyALowerBound(t *testing.T) {
+	t.Parallel()
+	cost := 1.2
+	for source, want := range map[core.CostSource]string{
+		core.CostByProvider: "1.0k in · 50 out · $1.20 · m", core.CostByPrice: "1.0k in · 50 out · $1.20 · m", core.CostUnknown: "1.0k in · 50 out · at least $1.20 · m",
+	} {
+		if got := usageText(core.Usage{PromptTokens: 1000, CompletionTokens: 50, CostUSD: &cost, CostSource: source}, "m"); got != want {
+			t.Errorf("%s: %q, want %q", source, got, want)
 		}
 	}
 }

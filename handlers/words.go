@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -76,7 +77,11 @@ func usageText(u core.Usage, model string) string {
 		parts = append(parts, thousands(u.PromptTokens)+" in", thousands(u.CompletionTokens)+" out")
 	}
 	if u.CostUSD != nil {
-		parts = append(parts, "$"+strconv.FormatFloat(*u.CostUSD, 'f', costDigits(*u.CostUSD), 64))
+		cost := core.Dollars(*u.CostUSD)
+		if u.CostSource == core.CostUnknown {
+			cost = "at least " + cost
+		}
+		parts = append(parts, cost)
 	}
 	if len(parts) > 0 && model != "" {
 		parts = append(parts, model)
@@ -84,11 +89,17 @@ func usageText(u core.Usage, model string) string {
 	return strings.Join(parts, " · ")
 }
 
-func costDigits(usd float64) int {
-	if usd < 0.01 {
-		return 4
+// contextText is "context 34% full", "" when nobody counted.
+func contextText(c core.ContextUse) string {
+	if c.Tokens <= 0 || c.Window <= 0 {
+		return ""
 	}
-	return 2
+	return fmt.Sprintf("context %d%% full", (c.Tokens*100+c.Window-1)/c.Window)
+}
+
+// joined puts a dot between the parts that say something.
+func joined(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " · ")
 }
 
 func thousands(n int64) string {

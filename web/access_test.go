@@ -77,14 +77,15 @@ func (s session) reads() []string {
 func (s session) writes() map[string]url.Values {
 	base := "/chat-sessions/" + string(s.id)
 	return map[string]url.Values{
-		base + "/messages":                                  {"text": {"x"}},
-		base + "/messages/" + string(s.message):             {"text": {"x"}},
-		base + "/messages/" + string(s.message) + "/remove": {},
-		base + "/cancel":                                    {},
-		base + "/publish":                                   {"title": {"x"}},
-		base + "/stop":                                      {},
-		base + "/archive":                                   {"archived": {"true"}},
-		base + "/title":                                     {"title": {"x"}},
+		base + "/messages":                                    {"text": {"x"}},
+		base + "/messages/" + string(s.message):               {"text": {"x"}},
+		base + "/messages/" + string(s.message) + "/remove":   {},
+		base + "/messages/" + string(s.message) + "/continue": {},
+		base + "/cancel":                                      {},
+		base + "/publish":                                     {"title": {"x"}},
+		base + "/stop":                                        {},
+		base + "/archive":                                     {"archived": {"true"}},
+		base + "/title":                                       {"title": {"x"}},
 	}
 }
 
@@ -170,7 +171,7 @@ func TestAccess_WhoMayDoWhat(t *testing.T) {
 		}
 		base := "/chat-sessions/" + string(s.id)
 		for path, code := range map[string]string{
-			"/messages": want.post, "/publish": want.publish, "/cancel": want.cancel, "/stop": want.stop, "/archive": want.archive,
+			"/messages": want.post, "/messages/" + string(s.message) + "/continue": want.post, "/publish": want.publish, "/cancel": want.cancel, "/stop": want.stop, "/archive": want.archive,
 		} {
 			a := b.post(base+path, url.Values{"text": {"x"}, "title": {"x"}, "archived": {"true"}, "client_key": {"same"}}, "Accept", "application/json")
 			if code == "" && a.status >= 400 || code != "" && (a.status < 400 || a.code() != code) {

@@ -65,6 +65,7 @@ func routes(h *handlers.Handlers, ready func(context.Context) error) []route {
 		{post, session + "/messages", signedIn, 3, h.Post},
 		{post, session + "/messages/:message", signedIn, 2, h.Edit},
 		{post, session + "/messages/:message/remove", signedIn, 2, h.Remove},
+		{post, session + "/messages/:message/continue", signedIn, 3, h.Continue},
 		{post, session + "/cancel", signedIn, 1, h.Cancel},
 
 		{get, session + "/diffs/latest", signedIn, 1, h.LatestDiff},

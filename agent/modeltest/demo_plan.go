@@ -10,6 +10,9 @@ import (
 // slowSteps times two seconds is how long a slow turn waits.
 const slowSteps = 9
 
+// endlessSteps are more than any limit allows.
+const endlessSteps = 2000
+
 // plan is everything that the demo may do, in order.
 func (d *demo) plan() []step {
 	steps := []step{
@@ -17,12 +20,13 @@ func (d *demo) plan() []step {
 		{"Now the README and some of the source.", d.readSome, d.seeTexts},
 		{"Which definitions and open points are there?", d.search, d.seeSearch},
 	}
+	steps = append(steps, step{"A helper may look for every place that the request touches.", d.delegate, d.seeReport})
 	if d.wants("slow") {
 		for i := range slowSteps {
 			steps = append(steps, step{"", func() []Call { return d.wait(i + 1) }, func([]string) {}})
 		}
 	}
-	return append(steps,
+	steps = append(steps,
 		step{"Does the README already lead to an overview of the code?", d.checkReadme, d.seeCheck},
 		step{"One of the open points can be settled now. I'll read it in its context.", d.readFix, d.seeFix},
 		step{"The change is small.", d.applyFix, d.seeApplied},
@@ -30,6 +34,13 @@ func (d *demo) plan() []step {
 		step{"The README should lead there.", d.linkReadme, d.seeLink},
 		step{"And a small helper, in the style of the code around it.", d.writeHelper, d.seeHelper},
 		step{"Let me see whether the tests may be run here.", d.runTests, d.seeTests},
+	)
+	if d.wants("endless") {
+		for i := range endlessSteps {
+			steps = append(steps, step{"", func() []Call { return d.lookAgain(i + 1) }, func([]string) {}})
+		}
+	}
+	return append(steps,
 		step{"A last look at the whole change.", d.verify, d.seeVerify},
 		step{"Now the pull request, as asked.", d.publish, d.seePublish},
 	)
@@ -131,8 +142,33 @@ func (d *demo) seeSearch(results []string) {
 	}
 }
 
+// delegate has the words of the prompt looked up in a context of its own. Without any there is
+// nothing to ask.
+func (d *demo) delegate() []Call {
+	words := d.keywords()
+	if len(words) == 0 {
+		return nil
+	}
+	pattern := "(?i)" + strings.Join(words, "|")
+	return []Call{CallJSON("subagent", map[string]any{
+		"task": "Which files and lines match /" + pattern + "/? Report each as path:line with what stands there, and how many there are in all.",
+	})}
+}
+
+func (d *demo) seeReport(results []string) {
+	if !d.failedCall("The helper", last(results)) {
+		first, _, _ := strings.Cut(last(results), "\n")
+		d.done = append(d.done, "A helper looked for what the request touches: "+oneLine(first, 120))
+	}
+}
+
 func (d *demo) wait(n int) []Call {
 	return []Call{CallJSON("bash", map[string]any{"command": fmt.Sprintf("sleep 2 && echo 'slow step %d of %d'", n, slowSteps)})}
+}
+
+// lookAgain is a call that differs from the one before, so that only a limit ends it.
+func (d *demo) lookAgain(n int) []Call {
+	return []Call{CallJSON("bash", map[string]any{"command": fmt.Sprintf("echo 'endless step %d'", n)})}
 }
 
 // checkReadme is a command that fails when there is nothing to find.

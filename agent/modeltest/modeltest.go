@@ -101,6 +101,9 @@ type Reply struct {
 	Pause     time.Duration // before the first chunk
 	// Delay between two chunks; 0 takes that of the server.
 	Delay time.Duration
+	// Cost is what the usage record says, in dollars; Unpriced leaves it out.
+	Cost     float64
+	Unpriced bool
 }
 
 // Call is one tool call. Arguments is its JSON text, valid or not.

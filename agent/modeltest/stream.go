@@ -156,9 +156,9 @@ func (s *stream) usage(reply Reply, promptTokens int) map[string]any {
 	}
 	u := map[string]any{
 		"prompt_tokens": promptTokens, "completion_tokens": s.sent, "total_tokens": promptTokens + s.sent,
-		"prompt_tokens_details": map[string]any{"cached_tokens": 0}, "cost": 0,
+		"prompt_tokens_details": map[string]any{"cached_tokens": 0}, "cost": reply.Cost,
 	}
-	if reply.Quirk == NoCost {
+	if reply.Quirk == NoCost || reply.Unpriced {
 		delete(u, "cost")
 	}
 	return u

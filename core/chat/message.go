@@ -16,7 +16,12 @@ func (s *Service) Post(ctx context.Context, user core.User, id core.SessionID, t
 	if key, err = clientKey(key); err != nil {
 		return core.Message{}, err
 	}
-	session, rights, err := s.own(ctx, user, id)
+	return s.post(ctx, user, core.NewMessage{SessionID: id, Text: text, ClientKey: key})
+}
+
+// post queues what has been checked.
+func (s *Service) post(ctx context.Context, user core.User, n core.NewMessage) (core.Message, error) {
+	session, rights, err := s.own(ctx, user, n.SessionID)
 	if err != nil {
 		return core.Message{}, err
 	}
@@ -24,9 +29,8 @@ func (s *Service) Post(ctx context.Context, user core.User, id core.SessionID, t
 		return core.Message{}, core.Fail(core.Forbidden, "push_required",
 			"You may not push to "+session.Repository.FullName()+" any more, so the agent may not work on it for you. Ask for write access on GitHub.")
 	}
-	return s.store.PostMessage(ctx, core.NewMessage{
-		SessionID: id, OwnerID: user.ID, Text: text, ClientKey: key, MaxActive: s.maxActive,
-	})
+	n.OwnerID, n.MaxActive = user.ID, s.maxActive
+	return s.store.PostMessage(ctx, n)
 }
 
 // Edit changes a message that still waits. The session's owner only.

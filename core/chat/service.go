@@ -19,7 +19,12 @@ type Options struct {
 	BashPolicy core.BashPolicy
 	// MaxActive bounds one person's unfinished messages; 0 means DefaultMaxActive.
 	MaxActive int
+	// MaxSteps is how many steps a message may ask for; 0 means DefaultMaxSteps.
+	MaxSteps int
 }
+
+// DefaultMaxSteps is the ceiling of raised limits.
+const DefaultMaxSteps = 240
 
 // DefaultMaxActive is how many unfinished messages one person may have.
 const DefaultMaxActive = 20
@@ -42,6 +47,7 @@ type Service struct {
 	log        *slog.Logger
 	bashPolicy core.BashPolicy
 	maxActive  int
+	maxSteps   int
 
 	installations *recent[core.UserID, []core.Installation]
 	repositories  *recent[listKey, []core.Repository]
@@ -72,6 +78,7 @@ func New(o Options) *Service {
 		log:           o.Log,
 		bashPolicy:    o.BashPolicy,
 		maxActive:     o.MaxActive,
+		maxSteps:      o.MaxSteps,
 		installations: newRecent[core.UserID, []core.Installation](listTTL),
 		repositories:  newRecent[listKey, []core.Repository](listTTL),
 		audited:       newRecent[auditKey, bool](auditEvery),
@@ -82,6 +89,9 @@ func New(o Options) *Service {
 	}
 	if s.maxActive == 0 {
 		s.maxActive = DefaultMaxActive
+	}
+	if s.maxSteps == 0 {
+		s.maxSteps = DefaultMaxSteps
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

@@ -17,6 +17,7 @@ type Platform struct {
 	ModelLabel string // "scripted demo model" when it is one
 	InstallURL string // where the App is installed on another account, "" when unknown
 	Problem    string // why no turn can run now, "" for none
+	MaxSteps   int    // the most that a message may ask for
 }
 
 // Platform reads what the workers wrote about themselves, at most 5 s old.
@@ -33,7 +34,7 @@ func (s *Service) Platform(ctx context.Context) (Platform, error) {
 }
 
 func (s *Service) platform(workers []core.Worker, now time.Time) Platform {
-	var p Platform
+	p := Platform{MaxSteps: s.maxSteps}
 	for _, w := range workers {
 		if now.Sub(w.HeartbeatAt) > workerAlive {
 			continue

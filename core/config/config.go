@@ -45,6 +45,7 @@ type Config struct {
 	GitHub  GitHub `envPrefix:"GITHUB_"`
 	Access  Access
 	Model   Model
+	Limits  Limits
 	Sandbox Sandbox `envPrefix:"SANDBOX_"`
 	// DockerHost is the daemon's address; empty means the local socket.
 	DockerHost string `env:"DOCKER_HOST"`
@@ -81,6 +82,8 @@ type Model struct {
 	ModelBaseURL     string `env:"MODEL_BASE_URL" envDefault:"https://openrouter.ai/api/v1"`
 	OpenRouterAPIKey Secret `env:"OPENROUTER_API_KEY"`
 	AgentModel       string `env:"AGENT_MODEL" envDefault:"anthropic/claude-sonnet-4.5"`
+	// ContextWindow is how much the model takes, its answer included, in tokens.
+	ContextWindow int `env:"MODEL_CONTEXT_WINDOW" envDefault:"128000"`
 	// ModelLabel is shown on every page; a demo says with it that its model is scripted.
 	ModelLabel string `env:"MODEL_LABEL"`
 
@@ -94,7 +97,18 @@ type Model struct {
 	ModelProviders       []string `env:"MODEL_PROVIDERS"`
 	ModelAllowRetention  bool     `env:"MODEL_ALLOW_RETENTION"`
 	ModelRetries         int      `env:"MODEL_RETRIES" envDefault:"2"`
+
+	// Dollars for a million tokens, nil when not set; a cached token costs like any other by default.
+	ModelPriceInput  *float64 `env:"MODEL_PRICE_INPUT"`
+	ModelPriceOutput *float64 `env:"MODEL_PRICE_OUTPUT"`
+	ModelPriceCached *float64 `env:"MODEL_PRICE_CACHED"`
 }
+
+// minContextWindow is what the agent needs for its prompt, its tools and a request, in tokens.
+const minContextWindow = 16_000
+
+// ReportsCost says that the endpoint tells the cost of each request.
+func (m Model) ReportsCost() bool { return strings.Contains(m.ModelBaseURL, "://openrouter.ai/") }
 
 // Sandbox bounds each session's container; Memory is MiB.
 type Sandbox struct {
@@ -193,6 +207,7 @@ func (c *Config) check(role Role) []error {
 	default:
 		add("BASH_POLICY must be seed, build, readonly or open")
 	}
+	p = append(p, c.Limits.checkWork()...)
 	if c.EnableFixtures && !filepath.IsAbs(c.FixturesDir) {
 		add("ENABLE_FIXTURES needs FIXTURES_DIR, an absolute path")
 	}
@@ -229,6 +244,7 @@ func (c *Config) checkWorker() []error {
 		p = append(p, err)
 	}
 	p = append(p, c.Model.check()...)
+	p = append(p, c.checkMoney()...)
 	if c.Sandbox.Runtime != "runc" && c.Sandbox.Runtime != "runsc" {
 		p = append(p, errors.New("SANDBOX_RUNTIME must be runc or runsc"))
 	}
@@ -284,6 +300,9 @@ func (m Model) check() []error {
 		if !slices.Contains(setting.allowed, setting.value) {
 			p = append(p, fmt.Errorf("%s must be one of %s", setting.name, strings.TrimPrefix(strings.Join(setting.allowed, ", "), ", ")))
 		}
+	}
+	if m.ContextWindow < minContextWindow {
+		p = append(p, fmt.Errorf("MODEL_CONTEXT_WINDOW must be a number of tokens, at least %d", minContextWindow))
 	}
 	if m.ModelMaxOutput < 0 {
 		p = append(p, errors.New("MODEL_MAX_OUTPUT must be 0 (the provider's own) or a number of tokens"))

@@ -163,7 +163,7 @@ func TestPublish_OfAFixtureIsRefused(t *testing.T) {
 	w := newWorld(t)
 	s, ws := w.session(t, map[string]string{"hello.txt": "hello\n"})
 	w.ask(t, s, "Hello", "")
-	claim, err := w.store.Claim(t.Context(), w.worker, storetest.Lease)
+	claim, err := w.store.Claim(t.Context(), w.worker, storetest.Lease, core.Budgets{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestPublish_CancelBeforeTheCommitEndsIt(t *testing.T) {
 	w.ask(t, s, "Hello", "")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ws.Tamper = func(_ *core.Snapshot, pack []byte) []byte { cancel(core.ErrCancelledByUser); return pack }
-	claim, err := w.store.Claim(t.Context(), w.worker, storetest.Lease)
+	claim, err := w.store.Claim(t.Context(), w.worker, storetest.Lease, core.Budgets{})
 	if err != nil {
 		t.Fatal(err)
 	}

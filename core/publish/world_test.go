@@ -141,7 +141,7 @@ func (w *world) ask(t *testing.T, s core.ChatSession, title, body string) {
 // serve claims the session's publication and performs it once with the given options.
 func (w *world) serve(t *testing.T, o publish.Options, s core.ChatSession, ws core.PlatformWorkspace) (core.PublishResult, error) {
 	t.Helper()
-	claim, err := w.store.Claim(t.Context(), w.worker, storetest.Lease)
+	claim, err := w.store.Claim(t.Context(), w.worker, storetest.Lease, core.Budgets{})
 	if err != nil {
 		t.Fatalf("claim: %v", err)
 	}

@@ -39,6 +39,8 @@ const (
 			OR EXISTS (SELECT FROM publications WHERE session_id = s.id AND ` + duePublication + `)
 		)`
 
+	oldestQueued = `WHERE m.session_id = $1 AND m.state = 'queued' ORDER BY m.created_at LIMIT 1`
+
 	// cancelRequested says that a person wants the message of the lease of s to end.
 	cancelRequested = `EXISTS (
 		SELECT FROM messages WHERE session_id = s.id AND id = s.lease_message AND cancel_requested_at IS NOT NULL
@@ -50,59 +52,74 @@ const (
 var errRaced = errors.New("the session has nothing to do any more")
 
 // Claim leases the free session that has waited longest for worker. A due publication is served
-// before any message; the claim holds exactly one of the two. core.ErrNoWork when nothing waits.
-func (s *Store) Claim(ctx context.Context, worker core.Worker, lease time.Duration) (core.Claim, error) {
+// before any message; the claim holds exactly one of the two. A message that a budget leaves no money
+// for ends as failed, and the next one is looked at. core.ErrNoWork when nothing waits.
+func (s *Store) Claim(ctx context.Context, worker core.Worker, lease time.Duration, budgets core.Budgets) (core.Claim, error) {
 	for {
 		var claim core.Claim
+		refused := false
 		err := s.InTx(ctx, func(tx *Tx) error {
 			var err error
-			claim, err = tx.claim(ctx, worker, lease)
+			claim, refused, err = tx.claim(ctx, worker, lease, budgets)
 			return err
 		})
-		if !errors.Is(err, errRaced) {
-			return claim, err
+		if err == nil && refused || errors.Is(err, errRaced) {
+			continue
 		}
+		return claim, err
 	}
 }
 
-func (tx *Tx) claim(ctx context.Context, worker core.Worker, lease time.Duration) (core.Claim, error) {
-	c := core.Claim{Worker: worker.ID, Lease: core.Lease{Owner: uuid.NewString()}}
-	err := tx.QueryRow(ctx, lockNext, worker.Host).Scan(&c.Lease.SessionID)
+func (tx *Tx) claim(ctx context.Context, worker core.Worker, lease time.Duration, budgets core.Budgets) (c core.Claim, refused bool, err error) {
+	c = core.Claim{Worker: worker.ID, Lease: core.Lease{Owner: uuid.NewString()}}
+	err = tx.QueryRow(ctx, lockNext, worker.Host).Scan(&c.Lease.SessionID)
 	if isNone(err) {
-		return c, core.ErrNoWork
+		return c, false, core.ErrNoWork
 	}
 	if err != nil {
-		return c, fmt.Errorf("lock the next session: %w", err)
+		return c, false, fmt.Errorf("lock the next session: %w", err)
 	}
 	id := c.Lease.SessionID
 	tag, err := tx.Exec(ctx, takeLease, id, c.Lease.Owner, lease)
 	if err != nil {
-		return c, fmt.Errorf("take the lease: %w", err)
+		return c, false, fmt.Errorf("take the lease: %w", err)
 	}
 	if tag.RowsAffected() == 0 {
-		return c, errRaced
+		return c, false, errRaced
 	}
 	publication, err := onePublication(ctx, tx, `WHERE session_id = $1 AND `+duePublication, id)
 	switch {
 	case err == nil:
 		c.Publication = &publication
 	case !isNone(err):
-		return c, err
+		return c, false, err
 	default:
+		if refused, err = tx.refuseOverBudget(ctx, id, budgets); err != nil {
+			return c, false, err
+		}
+		if refused {
+			return c, true, tx.giveBack(ctx, id)
+		}
 		if c.Message, err = tx.prepareOldest(ctx, id, worker); err != nil {
-			return c, err
+			return c, false, err
 		}
 	}
 	if c.Session, err = readSession(ctx, tx, id); err != nil {
-		return c, err
+		return c, false, err
 	}
 	c.Owner, err = oneUser(ctx, tx, `WHERE id = $1`, c.Session.OwnerID)
-	return c, err
+	return c, false, err
+}
+
+// giveBack takes the lease off a session whose row is locked.
+func (tx *Tx) giveBack(ctx context.Context, id core.SessionID) error {
+	_, err := tx.Exec(ctx, `UPDATE chat_sessions SET lease_owner = NULL, lease_until = NULL, lease_message = NULL WHERE id = $1`, id)
+	return err
 }
 
 // prepareOldest says that the session's oldest queued message is being prepared.
 func (tx *Tx) prepareOldest(ctx context.Context, id core.SessionID, worker core.Worker) (*core.Message, error) {
-	m, err := oneMessage(ctx, tx, `WHERE m.session_id = $1 AND m.state = 'queued' ORDER BY m.created_at LIMIT 1`, id)
+	m, err := oneMessage(ctx, tx, oldestQueued, id)
 	if err != nil {
 		return nil, err
 	}

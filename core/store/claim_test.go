@@ -17,7 +17,7 @@ import (
 // noWork fails the test unless there is nothing to claim.
 func noWork(t *testing.T, s *store.Store, why string) {
 	t.Helper()
-	claim, err := s.Claim(t.Context(), storetest.Worker(t, s, "host-1"), storetest.Lease)
+	claim, err := s.Claim(t.Context(), storetest.Worker(t, s, "host-1"), storetest.Lease, core.Budgets{})
 	if !errors.Is(err, core.ErrNoWork) {
 		t.Fatalf("Claim %s: session %s, err = %v, want ErrNoWork", why, claim.Session.ID, err)
 	}
@@ -117,7 +117,7 @@ func TestInvariant5_OneWorkingMessageUnder50Workers(t *testing.T) {
 		worker := storetest.Worker(t, s, "host-1")
 		all.Go(func() {
 			for left() > 0 {
-				claim, err := s.Claim(ctx, worker, storetest.Lease)
+				claim, err := s.Claim(ctx, worker, storetest.Lease, core.Budgets{})
 				if errors.Is(err, core.ErrNoWork) {
 					continue
 				}
@@ -175,7 +175,7 @@ func TestClaim_ServesTheOldestAndTellsEverything(t *testing.T) {
 	follow := post(t, s, first, "Follow-up")
 
 	worker := storetest.Worker(t, s, "host-1")
-	a, err := s.Claim(t.Context(), worker, storetest.Lease)
+	a, err := s.Claim(t.Context(), worker, storetest.Lease, core.Budgets{})
 	must(t, err)
 	if a.Session.ID != first.ID || a.Message == nil || a.Message.Text != "Add a health check" || a.Message.State != core.Queued || a.Publication != nil {
 		t.Errorf("first claim: session %s message %+v, want the oldest session's oldest message, still queued", a.Session.ID, a.Message)
@@ -240,7 +240,7 @@ func TestClaim_LeavesASessionToTheHostOfItsSandbox(t *testing.T) {
 	post(t, s, claim.Session, "Again")
 
 	noWork(t, s, "on host-1, while host-2 lives")
-	again, err := s.Claim(t.Context(), there, storetest.Lease)
+	again, err := s.Claim(t.Context(), there, storetest.Lease, core.Budgets{})
 	must(t, err)
 	must(t, s.Release(t.Context(), again.Lease))
 
@@ -364,7 +364,9 @@ func TestLeasedWrites_FailOnceTheLeaseIsLost(t *testing.T) {
 		"SaveCheckpoint": func(ctx context.Context, l core.Lease) error {
 			return s.SaveCheckpoint(ctx, l, core.Checkpoint{ID: core.NewID[core.CheckpointID](), Info: core.CheckpointInfo{BaseSHA: storetest.BaseSHA}})
 		},
-		"SaveSummary": func(ctx context.Context, l core.Lease) error { return s.SaveSummary(ctx, l, "Sum") },
+		"SaveSummary": func(ctx context.Context, l core.Lease) error {
+			return s.SaveSummary(ctx, l, core.NewID[core.MessageID](), core.Compaction{Summary: "Sum"})
+		},
 		"SaveSandbox": func(ctx context.Context, l core.Lease) error {
 			return s.SaveSandbox(ctx, l, core.Sandbox{ID: core.NewID[core.SandboxID](), SessionID: l.SessionID, State: core.SandboxCreating, Host: "h"})
 		},

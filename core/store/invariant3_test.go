@@ -52,6 +52,13 @@ func finished(t *testing.T, s *store.Store) core.Claim {
 	return c
 }
 
+func withoutMoney(t *testing.T, s *store.Store) core.Claim {
+	c := queuedSession(t, s)
+	spend(t, s, 0.2)
+	follow(t, s, c.Session, "Too late")
+	return c
+}
+
 func published(t *testing.T, s *store.Store) core.Claim {
 	c := finished(t, s)
 	_, err := s.RequestPublish(t.Context(), core.Publication{SessionID: c.Session.ID, RequestedBy: c.Owner.ID, Title: "T"})
@@ -98,7 +105,14 @@ func changes() []change {
 			return s.ArchiveSession(ctx, c.Session.ID, true)
 		}},
 		{"Claim", queuedSession, func(ctx context.Context, s *store.Store, _ core.Claim) error {
-			_, err := s.Claim(ctx, core.Worker{ID: core.NewID[core.WorkerID](), Host: "host-1"}, storetest.Lease)
+			_, err := s.Claim(ctx, core.Worker{ID: core.NewID[core.WorkerID](), Host: "host-1"}, storetest.Lease, core.Budgets{})
+			return err
+		}},
+		{"Claim without money", withoutMoney, func(ctx context.Context, s *store.Store, _ core.Claim) error {
+			_, err := s.Claim(ctx, core.Worker{ID: core.NewID[core.WorkerID](), Host: "host-1"}, storetest.Lease, core.Budgets{SessionUSD: 0.1})
+			if errors.Is(err, core.ErrNoWork) {
+				return nil
+			}
 			return err
 		}},
 		{"StartMessage", claimed, func(ctx context.Context, s *store.Store, c core.Claim) error {
@@ -121,7 +135,7 @@ func changes() []change {
 			return s.SaveCheckpoint(ctx, c.Lease, core.Checkpoint{ID: core.NewID[core.CheckpointID](), Info: core.CheckpointInfo{BaseSHA: storetest.BaseSHA}})
 		}},
 		{"SaveSummary", working, func(ctx context.Context, s *store.Store, c core.Claim) error {
-			return s.SaveSummary(ctx, c.Lease, "They did it")
+			return s.SaveSummary(ctx, c.Lease, c.Message.ID, core.Compaction{Summary: "They did it"})
 		}},
 		{"SaveSandbox", working, func(ctx context.Context, s *store.Store, c core.Claim) error {
 			return s.SaveSandbox(ctx, c.Lease, sandboxOf(c, core.SandboxCreating), core.SandboxChanged{State: core.SandboxCreating})

@@ -11,13 +11,15 @@ import (
 
 const messageColumns = `m.id, m.session_id, m.role, coalesce(m.reply_to::text, ''), m.text, m.partial_text, m.state,
 	m.failure_code, m.failure_text, m.cancel_requested_at, m.preparations, m.model, m.prompt_hash, m.steps,
-	m.prompt_tokens, m.cached_tokens, m.completion_tokens, m.cost_usd, m.created_at, m.started_at, m.finished_at`
+	m.prompt_tokens, m.cached_tokens, m.completion_tokens, m.cost_usd, m.cost_source,
+	coalesce(m.max_steps, 0), coalesce(m.max_minutes, 0), m.created_at, m.started_at, m.finished_at`
 
 func scanMessage(row pgx.CollectableRow) (core.Message, error) {
 	var m core.Message
 	err := row.Scan(&m.ID, &m.SessionID, &m.Role, &m.ReplyTo, &m.Text, &m.PartialText, &m.State,
 		&m.FailureCode, &m.FailureText, zeroTime{&m.CancelRequestedAt}, &m.Preparations, &m.Model, &m.PromptHash, &m.Steps,
-		&m.Usage.PromptTokens, &m.Usage.CachedTokens, &m.Usage.CompletionTokens, &m.Usage.CostUSD, &m.CreatedAt, zeroTime{&m.StartedAt}, zeroTime{&m.FinishedAt})
+		&m.Usage.PromptTokens, &m.Usage.CachedTokens, &m.Usage.CompletionTokens, &m.Usage.CostUSD, &m.Usage.CostSource,
+		&m.Limits.Steps, &m.Limits.Minutes, &m.CreatedAt, zeroTime{&m.StartedAt}, zeroTime{&m.FinishedAt})
 	return m, err
 }
 
@@ -58,7 +60,7 @@ func (s *Store) PostMessage(ctx context.Context, n core.NewMessage) (core.Messag
 		if err := tx.capActive(ctx, n.OwnerID, n.MaxActive); err != nil {
 			return err
 		}
-		id, err := tx.insertMessage(ctx, n.SessionID, n.Text, n.ClientKey)
+		id, err := tx.insertMessage(ctx, n.SessionID, n.Text, n.ClientKey, n.Limits)
 		if err != nil {
 			return err
 		}
@@ -69,12 +71,13 @@ func (s *Store) PostMessage(ctx context.Context, n core.NewMessage) (core.Messag
 }
 
 // insertMessage queues text in a session whose row is locked, or new.
-func (tx *Tx) insertMessage(ctx context.Context, session core.SessionID, text, clientKey string) (core.MessageID, error) {
+func (tx *Tx) insertMessage(ctx context.Context, session core.SessionID, text, clientKey string, limits core.TurnLimits) (core.MessageID, error) {
 	id := core.NewID[core.MessageID]()
 	text = clean(text)
 	_, err := tx.Exec(ctx, `
-		INSERT INTO messages (id, session_id, role, text, state, client_key) VALUES ($1, $2, 'user', $3, 'queued', $4)`,
-		id, session, text, clientKey)
+		INSERT INTO messages (id, session_id, role, text, state, client_key, max_steps, max_minutes)
+		VALUES ($1, $2, 'user', $3, 'queued', $4, nullif($5, 0), nullif($6, 0))`,
+		id, session, text, clientKey, limits.Steps, limits.Minutes)
 	if err != nil {
 		return "", fmt.Errorf("insert message: %w", err)
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/core/seal"
@@ -116,6 +118,53 @@ func TestMigrations_AreNumberedWithoutGapsOrClashes(t *testing.T) {
 	last, err := embeddedVersion()
 	if err != nil || last != int64(len(names)) {
 		t.Errorf("embedded version %d, %v, want %d", last, err, len(names))
+	}
+}
+
+// Rows of the first schema survive every later file, and mean what they meant.
+func TestMigrations_OldMessagesSurvive(t *testing.T) {
+	t.Parallel()
+	s := openEmpty(t)
+	db := stdlib.OpenDBFromPool(s.pool)
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations.Files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := provider.UpTo(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	session := core.NewID[core.SessionID]()
+	ids := map[string]core.MessageID{"paid": core.NewID[core.MessageID](), "unpaid": core.NewID[core.MessageID](), "unused": core.NewID[core.MessageID]()}
+	user := core.NewID[core.UserID]()
+	if _, err := s.pool.Exec(t.Context(), `
+		WITH u AS (INSERT INTO users (id, github_id, login, role) VALUES ($1, 1, 'octo-dev', 'member') RETURNING id),
+			i AS (INSERT INTO installations (id, account) VALUES (1, 'octo-org') RETURNING id),
+			r AS (INSERT INTO repositories (id, installation_id, owner, name) SELECT 1, id, 'octo-org', 'web-app' FROM i RETURNING id)
+			INSERT INTO chat_sessions (id, owner_id, repository_id, base_branch, base_sha, branch, title, bash_policy)
+			SELECT $2, u.id, r.id, 'main', repeat('a', 40), $3, 't', 'seed' FROM u, r`, user, session, core.BranchFor(session)); err != nil {
+		t.Fatal(err)
+	}
+	for name, m := range map[string]struct {
+		tokens int
+		cost   *float64
+	}{"paid": {10, new(float64)}, "unpaid": {10, nil}, "unused": {0, nil}} {
+		if _, err := s.pool.Exec(t.Context(), `
+			INSERT INTO messages (id, session_id, role, text, state, failure_code, steps, prompt_tokens, cost_usd, started_at, finished_at)
+			VALUES ($1, $2, 'user', 'x', 'failed', 'agent_limit_reached', 60, $3, $4, now(), now())`, ids[name], session, m.tokens, m.cost); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]core.CostSource{"paid": core.CostByProvider, "unpaid": core.CostUnknown, "unused": ""} {
+		m, err := s.Message(t.Context(), session, ids[name])
+		if err != nil || m.Usage.CostSource != want || m.Limits != (core.TurnLimits{}) || m.Steps != 60 {
+			t.Errorf("%s: %+v, %v; want source %q and no limits", name, m, err, want)
+		}
 	}
 }
 

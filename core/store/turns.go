@@ -92,7 +92,8 @@ func (s *Store) FinishMessage(ctx context.Context, lease core.Lease, f core.Fini
 	})
 }
 
-// finish ends a working message of a session whose row is locked.
+// finish ends a working message of a session whose row is locked. The usage that AddUsage has counted
+// never shrinks: it holds requests that the result may not know.
 func (tx *Tx) finish(ctx context.Context, session core.SessionID, f core.Finish) error {
 	code := ""
 	if f.State == core.Failed {
@@ -102,10 +103,13 @@ func (tx *Tx) finish(ctx context.Context, session core.SessionID, f core.Finish)
 	tag, err := tx.Exec(ctx, `
 		UPDATE messages SET state = $3, failure_code = $4, failure_text = $5, partial_text = '',
 			model = coalesce(nullif($6, ''), model), prompt_hash = $7, steps = $8,
-			prompt_tokens = $9, cached_tokens = $10, completion_tokens = $11, cost_usd = $12, finished_at = clock_timestamp()
+			prompt_tokens = greatest(prompt_tokens, $9), cached_tokens = greatest(cached_tokens, $10),
+			completion_tokens = greatest(completion_tokens, $11), cost_usd = greatest(cost_usd, $12), cost_source = `+worstSource("$13")+`,
+			max_steps = coalesce(nullif($14, 0), max_steps), max_minutes = coalesce(nullif($15, 0), max_minutes), finished_at = clock_timestamp()
 		WHERE session_id = $1 AND id = $2 AND state = 'working'`,
 		session, f.MessageID, f.State, code, clean(f.FailureText), f.Result.Model, f.Result.PromptHash, f.Result.Steps,
-		usage.PromptTokens, usage.CachedTokens, usage.CompletionTokens, usage.CostUSD)
+		usage.PromptTokens, usage.CachedTokens, usage.CompletionTokens, usage.CostUSD, string(usage.CostSource),
+		f.Result.Limits.Steps, f.Result.Limits.Minutes)
 	if err != nil {
 		return fmt.Errorf("finish message: %w", err)
 	}
@@ -144,7 +148,7 @@ func terminalEvent(f core.Finish, code string, answer core.MessageID) core.Paylo
 		additions, deletions := core.Totals(f.Changed)
 		return core.MessageCompleted{
 			AnswerID: answer, Files: len(f.Changed), Additions: additions, Deletions: deletions,
-			Steps: f.Result.Steps, Usage: f.Result.Usage,
+			Steps: f.Result.Steps, Usage: f.Result.Usage, Context: f.Result.Context,
 		}
 	case core.Cancelled:
 		return core.MessageCancelled{AnswerID: answer, Started: true}

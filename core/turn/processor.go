@@ -20,7 +20,7 @@ const (
 	finalTime = 90 * time.Second
 )
 
-// Options are the processor's dependencies; all are required.
+// Options are the processor's dependencies; all but Budgets are required.
 type Options struct {
 	Store     Store
 	Sandboxes Sandboxes
@@ -29,8 +29,8 @@ type Options struct {
 	Publisher Publisher
 	Signals   Signals
 	Redactor  Redactor
-	// Summarize makes the session's next summary from the last one and a finished turn.
-	Summarize func(previous string, request core.Message, f core.Finish) string
+	// Budgets cap the money of sessions and of persons; none by default.
+	Budgets core.Budgets
 	// Worker is how this process appears in the table; its Capacity, how many sessions are served at
 	// once, is fixed, its host may become known later.
 	Worker func() core.Worker
@@ -74,7 +74,7 @@ func (p *Processor) claimAll(ctx context.Context) {
 		default:
 			return
 		}
-		claim, err := p.Store.Claim(ctx, p.Worker(), leaseTime)
+		claim, err := p.Store.Claim(ctx, p.Worker(), leaseTime, p.Budgets)
 		if err != nil {
 			<-p.slots
 			if !errors.Is(err, core.ErrNoWork) && ctx.Err() == nil {

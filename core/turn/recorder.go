@@ -119,3 +119,17 @@ func (r *recorder) PolicyRefused(ctx context.Context, e core.PolicyRefused) erro
 func (r *recorder) ModelRetry(ctx context.Context, e core.ModelRequestRetry) error {
 	return r.append(ctx, core.ByPlatform, e)
 }
+
+// Spent records what a model request used, and says when a budget is used up by it.
+func (r *recorder) Spent(ctx context.Context, u core.Usage) error {
+	if u == (core.Usage{}) && r.p.Budgets == (core.Budgets{}) {
+		return nil
+	}
+	ctx, cancel := final(ctx)
+	defer cancel()
+	spent, err := r.p.Store.AddUsage(ctx, r.claim.Lease, r.msg.ID, u)
+	if err != nil {
+		return err
+	}
+	return r.p.Budgets.Check(spent)
+}

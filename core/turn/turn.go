@@ -15,8 +15,8 @@ type Store interface {
 	// Claim leases one free session that has a queued message or a requested publication, oldest
 	// first, preferring none; a session whose live sandbox is on another host that was seen in the
 	// last 30 s is left to it. core.ErrNoWork when there is none. It appends message_preparing when
-	// a message waits and no publication.
-	Claim(ctx context.Context, worker core.Worker, lease time.Duration) (core.Claim, error)
+	// a message waits and no publication. A message for which budgets leave no money fails instead.
+	Claim(ctx context.Context, worker core.Worker, lease time.Duration, budgets core.Budgets) (core.Claim, error)
 	// Heartbeat extends the lease and says whether a cancel of the session's message was requested.
 	Heartbeat(ctx context.Context, lease core.Lease, extend time.Duration) (cancel bool, err error)
 	// CancelRequested reads whether a cancel was requested of the session's message.
@@ -36,6 +36,8 @@ type Store interface {
 	FailQueued(ctx context.Context, lease core.Lease, id core.MessageID, code, text string) error
 	// SetPartial stores the growing answer and notifies, without an event.
 	SetPartial(ctx context.Context, lease core.Lease, id core.MessageID, text string) error
+	// AddUsage adds what one model request used to its message, and sums what was spent with it.
+	AddUsage(ctx context.Context, lease core.Lease, id core.MessageID, u core.Usage) (core.Spending, error)
 	// FinishMessage moves working to a terminal state, inserts the assistant's message, appends the
 	// terminal event, in one transaction. Finishing a finished message is core.ErrLeaseLost.
 	FinishMessage(ctx context.Context, lease core.Lease, f core.Finish) error
@@ -47,7 +49,8 @@ type Store interface {
 	SaveDiff(ctx context.Context, lease core.Lease, a core.Artifact, files []core.ChangedFile) error
 	// SaveCheckpoint inserts it, appends checkpoint_saved, keeps the 20 newest of the session.
 	SaveCheckpoint(ctx context.Context, lease core.Lease, c core.Checkpoint) error
-	SaveSummary(ctx context.Context, lease core.Lease, summary string) error
+	// SaveSummary replaces the session's summary and appends summary_updated of message id.
+	SaveSummary(ctx context.Context, lease core.Lease, id core.MessageID, c core.Compaction) error
 
 	// Conversation returns the last texts before message id, oldest first.
 	Conversation(ctx context.Context, id core.SessionID, before core.MessageID, limit int) ([]core.TurnText, error)
@@ -74,6 +77,8 @@ type Sandboxes interface {
 type Agent interface {
 	Model() string
 	Run(ctx context.Context, req core.TurnRequest, ws core.Workspace, pub core.Publisher, rec core.TurnRecorder) (core.TurnResult, error)
+	// Compact makes the session's next summary of an ended turn. It never fails, and ends with ctx.
+	Compact(ctx context.Context, req core.CompactionRequest, ws core.Workspace, rec core.TurnRecorder) core.Compaction
 }
 
 // Mirror turns a workspace's state into a diff that the control plane made itself.

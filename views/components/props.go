@@ -120,6 +120,9 @@ type FailureProps struct {
 	ActionURL string // a way out, "" for none
 	Action    string // its label
 	Resends   string // id of the message whose text ActionURL fills into the composer, "" for none
+
+	ContinueURL string // POST goes on with higher limits, "" when that cannot be
+	ContinueFor string // how high: "Up to 120 steps and 60 minutes."
 }
 
 // ProvisionProps is the strip of steps until the sandbox is ready: #provision.

@@ -39,6 +39,7 @@ func Samples(now time.Time, theme string) []Sample {
 		{"session-working", pages.Session(session(frame("Fix the rounding", ""), working))},
 		{"session-done", pages.Session(session(frame("Fix the rounding", ""), done))},
 		{"session-failed", pages.Session(session(frame("Fix the rounding", ""), failed))},
+		{"session-limited", pages.Session(session(frame("Fix the rounding", ""), limited))},
 		{"session-changes", pages.Session(narrowChanges(session(frame("Fix the rounding", ""), done)))},
 		{"diff", pages.Diff(diffPage(frame("Diff", ""), samplePatch, -1))},
 		{"diff-hostile", pages.Diff(diffPage(frame("Diff", ""), hostilePatch, -1))},

@@ -17,6 +17,7 @@ const (
 	working
 	done
 	failed
+	limited
 )
 
 const answer = `The parts of a split posting were each rounded **up**, so two halves of 10.01 became 5.01 twice.
@@ -95,7 +96,7 @@ func narrowChanges(p pages.SessionProps) pages.SessionProps {
 }
 
 func stateOf(s stage) string {
-	return []string{"preparing", "working", "review", "failed"}[s]
+	return []string{"preparing", "working", "review", "failed", "failed"}[s]
 }
 
 func status(now time.Time, s stage) components.StatusProps {
@@ -104,7 +105,7 @@ func status(now time.Time, s stage) components.StatusProps {
 		return components.StatusProps{SessionID: id(1), State: "preparing", Label: "Preparing the sandbox", StartedAt: now.Add(-3 * time.Second), Now: now, CanCancel: true}
 	case working:
 		return components.StatusProps{SessionID: id(1), State: "working", Label: "Working", Detail: "9 actions", StartedAt: now.Add(-134 * time.Second), Now: now, CanCancel: true}
-	case failed:
+	case failed, limited:
 		return components.StatusProps{SessionID: id(1), State: "failed", Label: "The last turn failed", Now: now}
 	default:
 		return components.StatusProps{SessionID: id(1), State: "completed", Label: "Done", Detail: "4 files changed", Now: now}
@@ -160,6 +161,19 @@ func turns(now time.Time, s stage) []components.TurnProps {
 		cancelled := components.TurnProps{SessionID: id(1), MessageID: id(6), Author: "octo-dev", Text: "Never mind, look at the importer instead.", CreatedAt: now.Add(-time.Minute), Now: now, State: "cancelled", StartedAt: now.Add(-time.Minute), FinishedAt: now.Add(-20 * time.Second), Items: Items(now, false)[:3]}
 		removed := components.TurnProps{SessionID: id(1), MessageID: id(7), Author: "octo-dev", Text: "And the docs.", CreatedAt: now.Add(-time.Minute), Now: now, State: "cancelled"}
 		return []components.TurnProps{first, cancelled, removed}
+	case limited:
+		first.State = "failed"
+		first.Items = Items(now, false)[:4]
+		first.Failure = &components.FailureProps{
+			Message: "The agent stopped at a limit: 60 steps. Its changes are kept. Send another message to go on.", Code: "agent_limit_reached",
+			Safe:        "The sandbox and the changes are still there.",
+			ContinueURL: "/chat-sessions/" + id(1) + "/messages/" + id(1) + "/continue", ContinueFor: "Up to 120 steps and 60 minutes.",
+			Action: "Edit and send again", ActionURL: "/chat-sessions/" + id(1) + "?resend=" + id(1) + "#composer",
+		}
+		first.Records = &components.RecordsProps{
+			DiffURL: "/chat-sessions/" + id(1) + "/diffs/" + id(8), Files: changed(), Additions: 61, Deletions: 9, Usage: "412.0k in · 31.0k out · at least $1.24 · scripted demo model",
+		}
+		return []components.TurnProps{first}
 	default:
 		first.Items = Items(now, false)
 		first.Answer = components.AnswerProps{MessageID: id(1), HTML: markdown.Render(answer)}

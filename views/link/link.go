@@ -72,6 +72,9 @@ func Message(id, message string) string { return Messages(id) + "/" + url.PathEs
 // RemoveMessage takes a queued message out of the queue: POST.
 func RemoveMessage(id, message string) string { return Message(id, message) + "/remove" }
 
+// ContinueMessage goes on from a message that a limit stopped, with higher ones: POST.
+func ContinueMessage(id, message string) string { return Message(id, message) + "/continue" }
+
 // Cancel asks the active turn to stop: POST.
 func Cancel(id string) string { return Session(id) + "/cancel" }
 

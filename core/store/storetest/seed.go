@@ -65,7 +65,7 @@ func Worker(tb testing.TB, s *store.Store, host string) core.Worker {
 // Claim leases the session that waits.
 func Claim(tb testing.TB, s *store.Store) core.Claim {
 	tb.Helper()
-	claim, err := s.Claim(tb.Context(), Worker(tb, s, "host-1"), Lease)
+	claim, err := s.Claim(tb.Context(), Worker(tb, s, "host-1"), Lease, core.Budgets{})
 	if err != nil {
 		tb.Fatalf("seed claim: %v", err)
 	}

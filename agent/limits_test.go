@@ -1,0 +1,154 @@
+package agent_test
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"agent-sandboxing/agent"
+	"agent-sandboxing/agent/modeltest"
+	"agent-sandboxing/core"
+)
+
+// look is one step of work that costs money.
+func look(n int, usd float64) modeltest.Reply {
+	return modeltest.Reply{Calls: []modeltest.Call{call("ls", map[string]any{"limit": n})}, Cost: usd}
+}
+
+func (b *bench) runWith(ctx context.Context, limits core.TurnLimits) (core.TurnResult, error) {
+	return b.agent.Run(ctx, core.TurnRequest{Profile: "main", Policy: core.PolicySeed, Request: "x", Limits: limits}, b.ws, b.publisher, b.rec)
+}
+
+func TestLimits_AMessageBringsItsOwnUpToTheCeiling(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ ask, want core.TurnLimits }{
+		"none":          {core.TurnLimits{}, core.TurnLimits{Steps: 2, Minutes: 30}},
+		"higher":        {core.TurnLimits{Steps: 3, Minutes: 60}, core.TurnLimits{Steps: 3, Minutes: 60}},
+		"above ceiling": {core.TurnLimits{Steps: 100, Minutes: 10_000}, core.TurnLimits{Steps: 4, Minutes: core.MaxTurnMinutes}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, modeltest.Sequence(look(1, 0), look(2, 0), look(3, 0), look(4, 0), look(5, 0)), agent.Limits{Steps: 2, StepsCeiling: 4}, nil)
+			got, err := b.runWith(t.Context(), test.ask)
+			if core.CodeOf(err) != core.CodeLimitReached || got.Steps != test.want.Steps {
+				t.Errorf("%v after %d steps", err, got.Steps)
+			}
+			if diff := cmp.Diff(test.want, got.Limits); diff != "" {
+				t.Errorf("recorded limits (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLimits_MoneyIsCheckedBeforeEachRequest(t *testing.T) {
+	t.Parallel()
+	t.Run("of the message", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, modeltest.Sequence(look(1, 0.25), look(2, 0.25), look(3, 0.25), look(4, 0.25)), agent.Limits{CostUSD: 0.5}, nil)
+		got, err := b.run(t.Context(), "x")
+		if core.CodeOf(err) != core.CodeLimitReached || !strings.Contains(core.MessageOf(err), "$0.50 of the $0.50") {
+			t.Errorf("got %v", err)
+		}
+		// The request that reached the cap was paid for, so its call is carried out.
+		if got.Steps != 2 || len(b.rec.results()) != 2 {
+			t.Errorf("%d steps, %q", got.Steps, b.rec.results())
+		}
+	})
+	t.Run("an answer is not thrown away", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, modeltest.Sequence(modeltest.Reply{Text: "Done.", Cost: 3}), agent.Limits{CostUSD: 1, CostKnown: true}, nil)
+		b.rec.onSpent = func(total core.Usage) error {
+			if total.CostUSD != nil {
+				return core.Fail(core.Conflict, core.CodeSessionBudget, "Used up.")
+			}
+			return nil
+		}
+		if got, err := b.run(t.Context(), "x"); err != nil || got.Answer != "Done." {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
+	t.Run("used up already", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, modeltest.Sequence(modeltest.Reply{Text: "Done."}), agent.Limits{}, nil)
+		b.rec.onSpent = func(core.Usage) error { return core.Fail(core.Conflict, core.CodeMonthBudget, "Used up.") }
+		if _, err := b.run(t.Context(), "x"); core.CodeOf(err) != core.CodeMonthBudget || len(b.server.Journal()) != 0 {
+			t.Errorf("%v after %d requests", err, len(b.server.Journal()))
+		}
+	})
+	t.Run("used up by others meanwhile", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, modeltest.Sequence(look(1, 0.1), look(2, 0.1), look(3, 0.1)), agent.Limits{}, nil)
+		b.rec.onSpent = func(total core.Usage) error {
+			if total.CostUSD != nil && *total.CostUSD > 0.15 {
+				return core.Fail(core.Conflict, core.CodeMonthBudget, "Used up.")
+			}
+			return nil
+		}
+		if got, err := b.run(t.Context(), "x"); core.CodeOf(err) != core.CodeMonthBudget || got.Steps != 2 {
+			t.Errorf("%v after %d steps", err, got.Steps)
+		}
+	})
+}
+
+func TestLimits_AnUnknownCostEndsACappedTurn(t *testing.T) {
+	t.Parallel()
+	unpriced := modeltest.Reply{Text: "Half.", Unpriced: true, Calls: []modeltest.Call{call("write", map[string]any{"path": "x", "content": "x"})}}
+	for name, last := range map[string]modeltest.Reply{"calls": unpriced, "an answer": {Text: "Done.", Unpriced: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, modeltest.Sequence(look(1, 0.25), last, look(2, 0)), agent.Limits{CostKnown: true}, nil)
+			got, err := b.run(t.Context(), "x")
+			if core.CodeOf(err) != core.CodeCostUnknown || got.Steps != 2 {
+				t.Errorf("%v after %d steps", err, got.Steps)
+			}
+			if u := got.Usage; u.CostSource != core.CostUnknown || u.CostUSD == nil || *u.CostUSD != 0.25 {
+				t.Errorf("usage %+v: want what is known, marked as unknown", u)
+			}
+			if diff := cmp.Diff([]string{"ls ok empty"}, b.rec.results()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	t.Run("without a cap nothing ends", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, modeltest.Sequence(unpriced, modeltest.Reply{Text: "Done."}), agent.Limits{}, nil)
+		if got, err := b.run(t.Context(), "x"); err != nil || got.Usage.CostSource != core.CostUnknown {
+			t.Errorf("%+v, %v", got.Usage, err)
+		}
+	})
+}
+
+func TestLimits_PricesGiveTheCost(t *testing.T) {
+	t.Parallel()
+	b := setup(t, modeltest.Sequence(modeltest.Reply{Text: "One two three.", Unpriced: true}), agent.Limits{}, nil)
+	b.limit(t, agent.Limits{CostKnown: true}, &agent.Prices{Input: 3, Output: 15, Cached: 0.3})
+	got, err := b.run(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := got.Usage
+	want := (float64(u.PromptTokens)*3 + float64(u.CompletionTokens)*15) / 1e6
+	if u.CostSource != core.CostByPrice || u.CostUSD == nil || want == 0 || math.Abs(*u.CostUSD-want) > 1e-12 {
+		t.Errorf("usage %+v, want %v by price", u, want)
+	}
+	if diff := cmp.Diff(u, b.rec.spent); diff != "" {
+		t.Errorf("what was recorded request by request differs (-result +recorded):\n%s", diff)
+	}
+}
+
+func TestLimits_ARequestThatBrokeOffIsOfUnknownCost(t *testing.T) {
+	t.Parallel()
+	for fault, want := range map[modeltest.Fault]core.CostSource{modeltest.Broken: core.CostUnknown, modeltest.Unauthorized: core.CostByProvider} {
+		t.Run(string(fault), func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, modeltest.Sequence(look(1, 0.25), modeltest.Reply{Text: "half an answer", Fault: fault}), agent.Limits{}, nil)
+			got, _ := b.run(t.Context(), "x")
+			if got.Usage.CostSource != want || b.rec.spent.CostSource != want {
+				t.Errorf("source %s, recorded %s, want %s", got.Usage.CostSource, b.rec.spent.CostSource, want)
+			}
+		})
+	}
+}
