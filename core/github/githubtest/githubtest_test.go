@@ -424,7 +424,7 @@ func TestPages_HideWhatIsPrivateAndEscapeWhatIsForeign(t *testing.T) {
 	if status != 200 || !strings.Contains(page, "<strong>Bold</strong>") || strings.Contains(page, "<script") || strings.Contains(page, "javascript:") || strings.Contains(page, "mark --") {
 		t.Errorf("pull request page: %d\n%s", status, page)
 	}
-	for _, path := range []string{"/", "/octo-org/widgets", "/octo-org/widgets/"} {
+	for _, path := range []string{"/", "/octo-org", "/octo-org/widgets", "/octo-org/widgets/"} {
 		if status, _ := call(t, "GET", base+path, "", nil); status != 200 {
 			t.Errorf("%s: status %d", path, status)
 		}
