@@ -3,7 +3,7 @@
 # make bench   figures beside their baselines                           make demo-check   the journey in Chromium
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: build generate generate-check demo demo-check fleet-check test lint bench clean toolbox
+.PHONY: build generate generate-check demo demo-check fleet-check faults-check test lint bench clean toolbox
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/agent-sandboxing
 GOLANGCI_LINT := $(CACHE)/bin/golangci-lint-v2.15.0
@@ -40,6 +40,11 @@ fleet-check:
 	@scripts/setup demo
 	@$(MAKE) --no-print-directory build
 	@scripts/fleet-check
+
+faults-check:
+	@scripts/setup demo
+	@$(MAKE) --no-print-directory build
+	@scripts/faults-check
 
 test:
 	@scripts/setup test

@@ -92,7 +92,7 @@ func checkDatabase(ctx context.Context, cfg config.Config) []finding {
 	if cfg.DatabaseURL.Empty() {
 		found, err := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
 		if err != nil || len(found) == 0 {
-			return []finding{{"postgres", absent, "no Postgres is installed and DATABASE_URL is not set", "apt-get install postgresql, or set DATABASE_URL."}}
+			return []finding{{"postgres", absent, "no Postgres is installed and DATABASE_URL is not set", "Run: apt-get install --no-install-recommends postgresql. Or set DATABASE_URL."}}
 		}
 		return []finding{{"postgres", fine, "serve runs its own from " + found[len(found)-1], ""}}
 	}
@@ -107,7 +107,7 @@ func checkDatabase(ctx context.Context, cfg config.Config) []finding {
 func checkGit(ctx context.Context, _ config.Config) []finding {
 	out, err := exec.CommandContext(ctx, "git", "version").Output()
 	if err != nil {
-		return []finding{{"git", absent, "git does not run", "apt-get install git"}}
+		return []finding{{"git", absent, "git does not run", "Run: apt-get install git."}}
 	}
 	return []finding{{"git", fine, strings.TrimSpace(string(out)), ""}}
 }
@@ -126,7 +126,7 @@ func checkDocker(ctx context.Context, cfg config.Config) []finding {
 	if c.ImageReady {
 		all = append(all, finding{"image", fine, c.ImageRef, ""})
 	} else {
-		all = append(all, finding{"image", absent, "the sandbox image is not on this host", "scripts/build-image, then set SANDBOX_IMAGE to what it prints."})
+		all = append(all, finding{"image", absent, "the sandbox image is not on this host", "Run scripts/build-image, then set SANDBOX_IMAGE to what it prints."})
 	}
 	if !c.Seccomp {
 		all = append(all, finding{"seccomp", degraded, "this daemon cannot filter system calls", "Use a kernel and daemon with seccomp."})

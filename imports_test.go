@@ -35,13 +35,37 @@ var homes = []struct {
 	library string
 	homes   []string
 }{
-	{"github.com/jackc/pgx/v5", []string{"", "core/store", "core/store/storetest", "core/localpg", "web"}},
+	{"github.com/jackc/pgx/v5", []string{"", "core/store", "core/store/storetest", "core/localpg"}},
 	{"github.com/labstack/echo/v4", []string{"web", "handlers"}},
 	{"github.com/docker/docker", []string{"sandbox/docker"}},
 	{"github.com/google/go-github/v62", []string{"core/github"}},
 	{"github.com/sashabaranov/go-openai", []string{"agent/openai"}},
 	{"mvdan.cc/sh/v3", []string{"agent/bashpolicy", "sandbox/memory"}},
 	{"github.com/playwright-community/playwright-go", []string{"e2e/..."}},
+}
+
+// insideSandbox is all that the program inside sandboxes may be made of besides the standard library:
+// what is copied into an untrusted place must be small.
+var insideSandbox = []string{module + "/sandbox/toolbox/...", "github.com/klauspost/compress/...", "golang.org/x/sys/unix"}
+
+func TestImports_WhatRunsInsideASandboxIsSmall(t *testing.T) {
+	t.Parallel()
+	for _, p := range list(t) {
+		if p.ImportPath != module+"/sandbox/toolbox/toolboxd" {
+			continue
+		}
+		for _, dep := range p.Deps {
+			domain, _, _ := strings.Cut(dep, "/")
+			if !strings.Contains(domain, ".") && domain != module {
+				continue // the standard library
+			}
+			if !slices.ContainsFunc(insideSandbox, func(n string) bool { return matches(dep, n) }) {
+				t.Errorf("%q is part of the program inside sandboxes", dep)
+			}
+		}
+		return
+	}
+	t.Fatal("the program inside sandboxes was not found")
 }
 
 type pkg struct {

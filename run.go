@@ -118,8 +118,12 @@ func (p *process) people() (err error) {
 }
 
 // serve runs the role's parts until ctx ends or one of them fails, then stops all.
-func (p *process) serve(ctx context.Context, role config.Role, listener net.Listener) error {
-	group, ctx := errgroup.WithContext(ctx)
+func (p *process) serve(parent context.Context, role config.Role, listener net.Listener) error {
+	server, err := p.web() //nolint:contextcheck // each request brings its own
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(parent)
 	group.Go(func() error {
 		err := p.store.Listen(ctx, store.Handler{Session: p.hub.Wake, Partial: p.hub.WakePartial, Work: p.hub.WakeWork})
 		if ctx.Err() != nil {
@@ -129,22 +133,29 @@ func (p *process) serve(ctx context.Context, role config.Role, listener net.List
 	})
 	group.Go(func() error { return p.watchDatabase(ctx) })
 	if role != config.Worker {
-		server, err := p.web() //nolint:contextcheck // each request brings its own
-		if err != nil {
-			return err
-		}
 		group.Go(func() error { return server.Run(ctx, listener) })
 		group.Go(func() error { return p.prune(ctx) })
 		p.log.InfoContext(ctx, "listening", "address", listener.Addr().String(), "version", version)
 	}
 	if role != config.Web {
-		w, err := newWorker(ctx, p)
-		if err != nil {
-			return err
-		}
-		group.Go(func() error { return w.run(ctx, role == config.Serve) })
+		// In here, because it asks Docker and GitHub first, and pages must not wait for them.
+		group.Go(func() error {
+			w, err := newWorker(ctx, p)
+			if err != nil {
+				return err
+			}
+			return w.run(ctx, role == config.Serve)
+		})
 	}
-	return group.Wait()
+	if err := group.Wait(); err != nil && !stopped(parent, err) {
+		return err
+	}
+	return nil
+}
+
+// stopped says that an error is only how something said that it was told to end.
+func stopped(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && errors.Is(err, context.Canceled)
 }
 
 func (p *process) web() (*web.Server, error) {

@@ -99,7 +99,11 @@ func openApp(p *process) (*github.App, error) {
 		return nil, fmt.Errorf("GITHUB_APP_PRIVATE_KEY_FILE: %w", err)
 	}
 	p.redact.Add(string(key))
-	return github.NewApp(github.AppConfig{Bases: p.bases, AppID: p.cfg.GitHub.AppID, PrivateKey: key, Log: p.log})
+	app, err := github.NewApp(github.AppConfig{Bases: p.bases, AppID: p.cfg.GitHub.AppID, PrivateKey: key, Log: p.log})
+	if err != nil {
+		return nil, fmt.Errorf("GITHUB_APP_PRIVATE_KEY_FILE: %w", err)
+	}
+	return app, nil
 }
 
 // redactedTokens is the App whose tokens the redactor knows before anybody has them.
@@ -189,22 +193,10 @@ func (w *worker) report(ctx context.Context) {
 // observe looks at Docker and the disk.
 func (w *worker) observe(ctx context.Context) {
 	self := *w.self.Load()
-	self.Status.Docker = "ok"
-	if host, err := w.runtime.Host(ctx); err != nil {
-		self.Status.Docker = core.CodeOf(err)
-	} else {
+	seen := w.sandboxes.Status(ctx)
+	self.Status.Docker, self.Status.Runtime, self.Status.Image, self.Status.RunningBoxes = seen.Docker, seen.Runtime, seen.Image, seen.RunningBoxes
+	if host, err := w.runtime.Host(ctx); err == nil {
 		self.Host = host
-	}
-	if c, err := w.runtime.Capabilities(ctx); err == nil {
-		self.Status.Image = c.ImageRef
-	}
-	if list, err := w.runtime.List(ctx); err == nil {
-		self.Status.RunningBoxes = 0
-		for _, s := range list {
-			if s.Running {
-				self.Status.RunningBoxes++
-			}
-		}
 	}
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(w.cfg.DataDir, &disk); err == nil {

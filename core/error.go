@@ -68,14 +68,6 @@ func CodeOf(err error) string {
 	return "internal"
 }
 
-// RetryAtOf is the RetryAt of the first Error in err's chain, zero when there is none.
-func RetryAtOf(err error) time.Time {
-	if e, ok := errors.AsType[*Error](err); ok {
-		return e.RetryAt
-	}
-	return time.Time{}
-}
-
 // MessageOf is what a person may read about err; a cause without an Error stays hidden.
 func MessageOf(err error) string {
 	if e, ok := errors.AsType[*Error](err); ok {

@@ -55,7 +55,7 @@ type Worker struct {
 
 // WorkerStatus is what web shows of a worker, written by the worker itself.
 type WorkerStatus struct {
-	Docker       string `json:"docker"` // "ok" or why not
+	Docker       string `json:"docker"` // "ok", or why no sandbox can be made, in words for people
 	Runtime      string `json:"runtime"`
 	Image        string `json:"image"`
 	Model        string `json:"model"`

@@ -10,7 +10,6 @@ import (
 // Where the workspace lies inside every sandbox.
 const (
 	RepoDir = "/workspace/repo"
-	HomeDir = "/workspace/home"
 	// OutputDir is where the full output of a cut command is kept for the rest of the turn.
 	OutputDir = "/tmp/agent-out"
 )

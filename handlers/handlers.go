@@ -56,7 +56,6 @@ type Handlers struct {
 
 // Site is what every page says of this installation.
 type Site struct {
-	Name       string   // its own name, "" for none
 	GitHubHost string   // "github.com", or the Enterprise host
 	GitHubURL  string   // web address without a slash at the end
 	DemoPeople []string // the stand-in's logins in a demo, nil otherwise

@@ -54,7 +54,7 @@ func seeOther(c echo.Context, path string) error {
 // Frame is the layout's part of the props.
 func (h *Handlers) Frame(c echo.Context, title, active string) layout.Props {
 	p := layout.Props{
-		Title: title, Active: active, Installation: h.Site.Name,
+		Title: title, Active: active,
 		Theme: theme(c.Request()), Path: c.Request().URL.RequestURI(), Now: time.Now(),
 		Flash: flashes[c.QueryParam("did")],
 	}

@@ -68,8 +68,14 @@ func (p *provision) resume(ctx context.Context, ws core.PlatformWorkspace) error
 	// Without the branch, the commit that the work tree shows becomes it: the files stay as they are.
 	// The repository's hooks are not the platform's business.
 	const git = "git -c core.hooksPath=/dev/null switch"
+	if err := p.save(ctx, core.CommandStarted{Name: "git switch"}); err != nil {
+		return err
+	}
 	result, err := ws.Run(ctx, core.Command{Shell: fmt.Sprintf("%[1]s -- '%[2]s' || %[1]s -c '%[2]s'", git, branch)})
 	if err != nil {
+		return err
+	}
+	if err := p.save(ctx, core.CommandFinished{Name: "git switch", Exit: result.Exit, Ms: result.Duration.Milliseconds()}); err != nil {
 		return err
 	}
 	if result.Exit != 0 {

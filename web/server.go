@@ -32,8 +32,7 @@ type Options struct {
 	PublicURL string
 	// GitHubURL is the web address of GitHub or of the Enterprise host; "" means github.com.
 	GitHubURL string
-	// Site is this installation's own name, "" for none. DemoPeople are the stand-in's logins.
-	Site       string
+	// DemoPeople are the stand-in's logins, nil outside a demo.
 	DemoPeople []string
 	// Ready says why no request can be served now, nil when all can: /readyz.
 	Ready func(context.Context) error
@@ -80,7 +79,7 @@ func New(o Options) (*Server, error) {
 	h := &handlers.Handlers{
 		Chat: o.Chat, Hub: o.Hub, Cookies: cookies, Log: o.Log, Streams: o.Streams, Draining: s.draining,
 		Site: handlers.Site{
-			Name: o.Site, DemoPeople: o.DemoPeople,
+			DemoPeople: o.DemoPeople,
 			GitHubHost: github.Host, GitHubURL: strings.TrimRight(o.GitHubURL, "/"),
 		},
 	}
@@ -117,9 +116,6 @@ func (s *Server) build(h *handlers.Handlers, cookies *scs.SessionManager, o Opti
 	}
 	return e, nil
 }
-
-// Handler is the server without a listener, for tests.
-func (s *Server) Handler() http.Handler { return s.handler }
 
 // Route is a line of the table, for those who check all of them.
 type Route struct{ Method, Path string }

@@ -122,7 +122,7 @@ func notes(done core.CommandResult, timeout int) []string {
 }
 
 func (t *bashTool) omitted(done core.CommandResult) string {
-	note := fmt.Sprintf("\n\n[… %s left out of %s in %d lines.", sizeText(done.Omitted), sizeText(done.Total), done.Lines)
+	note := fmt.Sprintf("\n\n[… %s left out of %s in %d lines.", redact.Size(done.Omitted), redact.Size(done.Total), done.Lines)
 	if done.LogPath != "" {
 		note += " Full output: " + done.LogPath + " — read it with offset and limit, or grep it."
 	}

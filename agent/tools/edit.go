@@ -9,6 +9,7 @@ import (
 
 	"agent-sandboxing/agent"
 	"agent-sandboxing/core"
+	"agent-sandboxing/core/redact"
 )
 
 const maxEdits = 20
@@ -48,7 +49,7 @@ func (t *editTool) Run(ctx context.Context, args json.RawMessage) (agent.Result,
 		return *r, nil
 	}
 	if len(done.text) > core.MaxWrite {
-		return agent.Failed("file_too_large", "%s would have %s; files up to 1 MiB can be edited. Change it with bash, for example with sed.", p, sizeText(int64(len(done.text)))), nil
+		return agent.Failed("file_too_large", "%s would have %s; files up to 1 MiB can be edited. Change it with bash, for example with sed.", p, redact.Size(int64(len(done.text)))), nil
 	}
 	write := core.WriteFile{Path: p, Data: []byte(done.text), Expect: hash(file.Data)}
 	if _, err := t.ws.Write(ctx, write); err != nil {

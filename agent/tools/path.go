@@ -136,18 +136,6 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// sizeText prints a size for people.
-func sizeText(n int64) string {
-	switch {
-	case n < 1<<10:
-		return fmt.Sprintf("%d bytes", n)
-	case n < 1<<20:
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-	default:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	}
-}
-
 // plural prints a count with its noun.
 func plural(n int, noun string) string {
 	if n == 1 {

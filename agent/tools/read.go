@@ -49,7 +49,7 @@ func (t *readTool) Run(ctx context.Context, args json.RawMessage) (agent.Result,
 		return fileFailure(ctx, t.ws, p, err)
 	}
 	if bytes.IndexByte(file.Data[:min(len(file.Data), 8<<10)], 0) >= 0 {
-		return agent.Failed("binary_file", "%s is binary (%s). Only text can be read.", p, sizeText(file.Size)), nil
+		return agent.Failed("binary_file", "%s is binary (%s). Only text can be read.", p, redact.Size(file.Size)), nil
 	}
 	t.seen.note(p, file.Data)
 	return show(p, string(file.Data), offset, limit), nil

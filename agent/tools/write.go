@@ -9,6 +9,7 @@ import (
 
 	"agent-sandboxing/agent"
 	"agent-sandboxing/core"
+	"agent-sandboxing/core/redact"
 )
 
 // writeTool creates or replaces one file.
@@ -35,7 +36,7 @@ func (t *writeTool) Run(ctx context.Context, args json.RawMessage) (agent.Result
 		return *r, nil
 	}
 	if len(content) > core.MaxWrite {
-		return agent.Failed("file_too_large", "the content has %s; 1 MiB is allowed. Write it in parts, or generate it with a script.", sizeText(int64(len(content)))), nil
+		return agent.Failed("file_too_large", "the content has %s; 1 MiB is allowed. Write it in parts, or generate it with a script.", redact.Size(int64(len(content)))), nil
 	}
 	old, exists, result, err := t.current(ctx, p)
 	if result != nil || err != nil {
@@ -59,7 +60,7 @@ func (t *writeTool) Run(ctx context.Context, args json.RawMessage) (agent.Result
 	}
 	t.seen.note(p, []byte(content))
 	lines := plural(countLines(content), "line")
-	text := fmt.Sprintf("%s %s (%s, %s)%s", verb, p, lines, sizeText(int64(len(content))), note)
+	text := fmt.Sprintf("%s %s (%s, %s)%s", verb, p, lines, redact.Size(int64(len(content))), note)
 	return agent.OK(text, lines), nil
 }
 

@@ -73,10 +73,13 @@ func (s *Service) own(ctx context.Context, user core.User, id core.SessionID) (c
 		return core.ChatSession{}, Rights{}, err
 	}
 	if !rights.Owner {
-		return core.ChatSession{}, Rights{}, core.Fail(core.Forbidden, "not_owner",
-			"Only the person who started this session may do that. You can read it and publish it.")
+		return core.ChatSession{}, Rights{}, notOwner()
 	}
 	return session, rights, nil
+}
+
+func notOwner() error {
+	return core.Fail(core.Forbidden, "not_owner", "Only the person who started this session may do that. Start a session of your own to go on from here.")
 }
 
 // MayPush asks GitHub now, with the person's own token, whether they may push to the repository and

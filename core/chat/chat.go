@@ -19,14 +19,12 @@ type Store interface {
 	// RefreshUserToken runs refresh on the token under a row lock and stores what it returns; when
 	// another request has refreshed it meanwhile (version differs) it returns that one instead.
 	RefreshUserToken(ctx context.Context, id core.UserID, version int64, refresh func(core.UserToken) (core.UserToken, error)) (core.UserToken, error)
-	DeleteUserToken(ctx context.Context, id core.UserID) error
 
 	CreateLogin(ctx context.Context, id core.UserID) (core.Login, error)
 	// Login returns a live login with its user and moves its last_seen_at at most once a minute;
 	// Unauthenticated signed_out when it is revoked, idle for 7 days or 30 days old.
 	Login(ctx context.Context, id core.LoginID) (core.Login, core.User, error)
 	EndLogin(ctx context.Context, id core.LoginID) error
-	EndLogins(ctx context.Context, id core.UserID) error
 
 	// CreateSession inserts session and first message; a repeated ClientKey returns the first one.
 	CreateSession(ctx context.Context, n core.NewSession) (core.ChatSession, error)

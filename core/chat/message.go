@@ -64,8 +64,7 @@ func (s *Service) mayCancel(ctx context.Context, user core.User, id core.Session
 		return err
 	}
 	if !rights.MayCancel() {
-		return core.Fail(core.Forbidden, "not_owner",
-			"Only the person who started this session may do that. You can read it and publish it.")
+		return notOwner()
 	}
 	if rights.Owner {
 		return nil

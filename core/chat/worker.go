@@ -46,7 +46,7 @@ func (s *Service) platform(workers []core.Worker, now time.Time) Platform {
 			p.InstallURL = s.github.InstallURL(w.Status.AppSlug)
 		}
 		if p.Problem == "" && w.Status.Docker != "" && w.Status.Docker != "ok" {
-			p.Problem = "The worker cannot reach Docker. Messages wait until it can."
+			p.Problem = w.Status.Docker
 		}
 	}
 	if p.Workers == 0 {

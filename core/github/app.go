@@ -30,7 +30,6 @@ type AppConfig struct {
 	Bases      Bases
 	AppID      int64
 	PrivateKey []byte           // PEM
-	HTTPClient *http.Client     // nil: the default transport
 	Now        func() time.Time // nil: time.Now
 	Log        *slog.Logger
 }
@@ -62,7 +61,7 @@ func NewApp(c AppConfig) (*App, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &App{bases: c.Bases, id: c.AppID, key: key, http: newHTTPClient(c.HTTPClient), now: c.Now, log: c.Log, wait: wait}, nil
+	return &App{bases: c.Bases, id: c.AppID, key: key, http: newHTTPClient(0), now: c.Now, log: c.Log, wait: wait}, nil
 }
 
 // String keeps the key out of logs.

@@ -1,6 +1,8 @@
 package github
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -26,53 +28,60 @@ var (
 	errCrossRedirect = errors.New("redirect to another host or method refused")
 )
 
-// newHTTPClient bounds base (nil: the default one) in time and size and follows redirects only on
-// the host that was asked, with the method that was used: a renamed repository redirects so.
-func newHTTPClient(base *http.Client) *http.Client {
-	c := &http.Client{Transport: http.DefaultTransport, Timeout: requestTimeout}
-	if base != nil {
-		*c = *base
-		if c.Transport == nil {
-			c.Transport = http.DefaultTransport
-		}
-		if c.Timeout == 0 {
-			c.Timeout = requestTimeout
-		}
+// newHTTPClient bounds each request in time (0: 20 s) and size and follows redirects only on the host
+// that was asked, with the method that was used: a renamed repository redirects so.
+func newHTTPClient(timeout time.Duration) *http.Client {
+	return &http.Client{
+		Transport: bounded{http.DefaultTransport, cmp.Or(timeout, requestTimeout)},
+		CheckRedirect: func(req *http.Request, via []*http.Request) error {
+			if len(via) > 3 || req.URL.Host != via[0].URL.Host || req.URL.Scheme != via[0].URL.Scheme || req.Method != via[0].Method {
+				return errCrossRedirect
+			}
+			return nil
+		},
 	}
-	c.Transport = bounded{c.Transport}
-	c.CheckRedirect = func(req *http.Request, via []*http.Request) error {
-		if len(via) > 3 || req.URL.Host != via[0].URL.Host || req.URL.Scheme != via[0].URL.Scheme || req.Method != via[0].Method {
-			return errCrossRedirect
-		}
-		return nil
-	}
-	return c
 }
 
-// bounded fails the reading of an answer past maxBody; go-github reads bodies without a limit.
-type bounded struct{ next http.RoundTripper }
+// bounded ends a request after a time and the reading of its answer past maxBody; go-github reads
+// bodies without a limit.
+type bounded struct {
+	next    http.RoundTripper
+	timeout time.Duration
+}
 
 func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := b.next.RoundTrip(req)
+	ctx, cancel := context.WithTimeout(req.Context(), b.timeout)
+	resp, err := b.next.RoundTrip(req.WithContext(ctx))
 	if err != nil {
+		cancel()
 		return nil, err
 	}
-	resp.Body = &boundedBody{ReadCloser: resp.Body, left: maxBody}
+	resp.Body = &boundedBody{body: resp.Body, left: maxBody, cancel: cancel}
 	return resp, nil
 }
 
 type boundedBody struct {
-	io.ReadCloser
-	left int64
+	body   io.ReadCloser
+	left   int64
+	cancel context.CancelFunc
 }
 
+// Read closes the body at its end too: go-github does not close that of a refusal.
 func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, errBodyTooLarge
+		return 0, errors.Join(errBodyTooLarge, b.Close())
 	}
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	n, err := b.body.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
+	if err != nil {
+		_ = b.Close() // err says more
+	}
 	return n, err
+}
+
+func (b *boundedBody) Close() error {
+	b.cancel()
+	return b.body.Close()
 }
 
 // authorized adds one credential, and only on the way to the API's own host.

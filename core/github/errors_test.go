@@ -13,6 +13,14 @@ import (
 	"agent-sandboxing/core/github/githubtest"
 )
 
+// retryAt is when a failure says to try again, zero when it does not.
+func retryAt(err error) time.Time {
+	if e, ok := errors.AsType[*core.Error](err); ok {
+		return e.RetryAt
+	}
+	return time.Time{}
+}
+
 func TestErrors_EveryKindOfAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, githubtest.Options{})
@@ -74,7 +82,7 @@ func TestErrors_EveryKindOfAnswer(t *testing.T) {
 			if !strings.Contains(core.MessageOf(err), tt.message) || strings.ContainsAny(core.MessageOf(err), "<>") {
 				t.Errorf("message %q, want %q in it and no markup", core.MessageOf(err), tt.message)
 			}
-			at := core.RetryAtOf(err)
+			at := retryAt(err)
 			if at.IsZero() != (tt.retry == 0) || tt.retry != 0 && at.Sub(now.Add(tt.retry)).Abs() > 30*time.Second {
 				t.Errorf("retry at %v, want %v from %v", at, tt.retry, now)
 			}
@@ -91,7 +99,7 @@ func TestErrors_TimeoutAndRefusedConnection(t *testing.T) {
 	w := newWorld(t, githubtest.Options{})
 	token := w.signIn(t, "octo-owner")
 	w.server.Fail(githubtest.Fault{Pattern: "/api/v3/", Delay: time.Minute})
-	slow := github.NewUser(github.UserConfig{Bases: w.bases, HTTPClient: &http.Client{Timeout: 50 * time.Millisecond}})
+	slow := github.NewUser(github.UserConfig{Bases: w.bases, Timeout: 50 * time.Millisecond})
 	_, err := slow.Person(t.Context(), token)
 	wantCode(t, err, core.Unavailable, github.CodeUnavailable)
 
@@ -108,7 +116,7 @@ func TestErrors_RateLimitOfTheTokenEndpoint(t *testing.T) {
 	w.server.Fail(githubtest.Fault{Pattern: "POST /login/oauth/access_token", Status: 429, Header: http.Header{"Retry-After": {"40"}}, Body: "{}"})
 	_, err := w.user().Exchange(t.Context(), "c", "v")
 	wantCode(t, err, core.RateLimited, github.CodeRateLimited)
-	if core.RetryAtOf(err).IsZero() {
+	if retryAt(err).IsZero() {
 		t.Error("no time to try again")
 	}
 }

@@ -28,7 +28,7 @@ type UserConfig struct {
 	ClientID     string
 	ClientSecret string
 	RedirectURL  string           // our callback, exactly as registered with the App
-	HTTPClient   *http.Client     // nil: the default transport
+	Timeout      time.Duration    // of one request; 0: 20 s
 	Now          func() time.Time // nil: time.Now
 }
 
@@ -56,7 +56,7 @@ func NewUser(c UserConfig) *User {
 				AuthStyle: oauth2.AuthStyleInParams,
 			},
 		},
-		http: newHTTPClient(c.HTTPClient),
+		http: newHTTPClient(c.Timeout),
 		now:  c.Now,
 	}
 }

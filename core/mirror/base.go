@@ -120,7 +120,8 @@ func (m *Mirror) withToken(ctx context.Context, repo core.Repository, use func(*
 	}
 }
 
-// explainMissing tells an empty repository from a branch that is gone.
+// explainMissing tells an empty repository from a branch that is gone. Something that answers in
+// GitHub's place, such as a proxy's page, looks empty too.
 func (m *Mirror) explainMissing(ctx context.Context, dir string, r *remote, s core.ChatSession, err error) error {
 	failed, ok := errors.AsType[*gitError](err)
 	if !ok || !failed.says("couldn't find remote ref") {
@@ -132,7 +133,7 @@ func (m *Mirror) explainMissing(ctx context.Context, dir string, r *remote, s co
 		return fetchError(listErr)
 	case len(heads) == 0:
 		return core.Fail(core.Conflict, "empty_repository",
-			s.Repository.FullName()+" has no commits yet. Push a first commit, then start a session.").Because(err)
+			"GitHub shows no branch of "+s.Repository.FullName()+". If it has commits there, try again in a minute; else push a first one and start a session.").Because(err)
 	}
 	return core.Fail(core.Conflict, "branch_missing",
 		"The branch "+s.BaseBranch+" is not on GitHub any more. Start a session from another branch.").Because(err)

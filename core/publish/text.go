@@ -3,10 +3,10 @@ package publish
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/core/mirror"
+	"agent-sandboxing/core/redact"
 )
 
 // Our block of a pull request's text lies between these; what people write around it stays.
@@ -42,7 +42,7 @@ func (a *attempt) commitMessage() string {
 	}
 	parts := []string{a.title()}
 	first, _, _ := strings.Cut(strings.TrimSpace(cleanText(a.redact(a.p.Body))), "\n\n")
-	if first = strings.TrimSpace(forged.ReplaceAllString(cut(first, minBlock), "")); first != "" {
+	if first = strings.TrimSpace(forged.ReplaceAllString(redact.Cut(first, minBlock), "")); first != "" {
 		parts = append(parts, first)
 	}
 	trailers := fmt.Sprintf("Co-authored-by: %s <%d+%s@%s>", name, a.person.GitHubID, a.person.Login, a.noreplyHost)
@@ -85,7 +85,7 @@ func (a *attempt) block(limit int, changes []mirror.Change) string {
 	}
 	foot += ".\n" + endMark
 	room := limit - len(beginMark) - len(foot) - 8
-	summary := cut(strings.TrimSpace(cleanText(a.redact(a.p.Body))), min(maxSummary, room/2))
+	summary := redact.Cut(strings.TrimSpace(cleanText(a.redact(a.p.Body))), min(maxSummary, room/2))
 	if summary != "" {
 		summary += "\n\n"
 	}
@@ -154,16 +154,4 @@ func code(s string) string {
 		s = " " + s + " "
 	}
 	return fence + s + fence
-}
-
-// cut shortens to at most limit bytes at a whole rune and shows that it did.
-func cut(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	limit = max(limit-len("…"), 0)
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit] + "…"
 }

@@ -52,8 +52,8 @@ func printable(r rune) rune {
 	return -1
 }
 
-// bytesText prints a size for people: 812 bytes, 1.2 MiB.
-func bytesText(n int) string {
+// Size prints a number of bytes for people: 812 bytes, 1.2 MiB.
+func Size(n int64) string {
 	switch {
 	case n < 1<<10:
 		return fmt.Sprintf("%d bytes", n)

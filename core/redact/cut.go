@@ -50,7 +50,7 @@ func Ends(s string, head, tail int) string {
 		return s
 	}
 	first, last := Head(s, head), Tail(s, tail)
-	out := first + "\n[… " + bytesText(len(s)-len(first)-len(last)) + " left out …]\n" + last
+	out := first + "\n[… " + Size(int64(len(s)-len(first)-len(last))) + " left out …]\n" + last
 	if len(out) >= len(s) {
 		return s
 	}

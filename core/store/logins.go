@@ -44,9 +44,3 @@ func (s *Store) EndLogin(ctx context.Context, id core.LoginID) error {
 	_, err := s.pool.Exec(ctx, `UPDATE login_sessions SET ended_at = clock_timestamp() WHERE id = $1 AND ended_at IS NULL`, id)
 	return mapError(err)
 }
-
-// EndLogins signs every browser of the person out.
-func (s *Store) EndLogins(ctx context.Context, id core.UserID) error {
-	_, err := s.pool.Exec(ctx, `UPDATE login_sessions SET ended_at = clock_timestamp() WHERE user_id = $1 AND ended_at IS NULL`, id)
-	return mapError(err)
-}

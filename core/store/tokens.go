@@ -53,12 +53,6 @@ func (s *Store) RefreshUserToken(ctx context.Context, id core.UserID, version in
 	return current, nil
 }
 
-// DeleteUserToken forgets the person's access to GitHub. Absent is fine.
-func (s *Store) DeleteUserToken(ctx context.Context, id core.UserID) error {
-	_, err := s.pool.Exec(ctx, `DELETE FROM user_tokens WHERE user_id = $1`, id)
-	return mapError(err)
-}
-
 func (s *Store) readToken(ctx context.Context, q querier, id core.UserID, lock string) (core.UserToken, error) {
 	var t core.UserToken
 	var access, refresh []byte

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"agent-sandboxing/core"
+	"agent-sandboxing/core/redact"
 )
 
 // zeroTime scans a nullable timestamp: NULL is the zero time.
@@ -59,15 +59,5 @@ func document(v any) (string, error) {
 	return out.String(), nil
 }
 
-// snippet is the first line or so of a person's text for an event, cut between runes.
-func snippet(text string) string {
-	text = clean(text)
-	if len(text) <= core.MaxSnippet {
-		return text
-	}
-	end := core.MaxSnippet - len("…")
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "…"
-}
+// snippet is the beginning of a person's text for an event.
+func snippet(text string) string { return redact.Cut(clean(text), core.MaxSnippet) }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"agent-sandboxing/core"
 )
@@ -75,13 +76,31 @@ func (p *Processor) turn(ctx context.Context, claim core.Claim, msg core.Message
 	if f.State == core.Failed {
 		log.WarnContext(end, "turn failed", "code", f.FailureCode, "error", runErr)
 	}
-	if err := p.Store.FinishMessage(end, claim.Lease, f); err != nil {
+	if err := p.finish(end, claim.Lease, f); err != nil {
 		log.ErrorContext(end, "finish message", "error", err)
 		return
 	}
 	summary := p.Summarize(claim.Session.Summary, msg, f)
 	if err := p.Store.SaveSummary(end, claim.Lease, summary); err != nil && !errors.Is(err, core.ErrLeaseLost) {
 		log.ErrorContext(end, "save summary", "error", err)
+	}
+}
+
+// finish writes the end of a turn, again while the database does not answer: a restart of it must not
+// cost the answer. Should all fail, the lease runs out and the reaper ends the message.
+func (p *Processor) finish(ctx context.Context, lease core.Lease, f core.Finish) error {
+	again := time.NewTicker(pollTime)
+	defer again.Stop()
+	for {
+		err := p.Store.FinishMessage(ctx, lease, f)
+		if core.KindOf(err) != core.Unavailable {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-again.C:
+		}
 	}
 }
 

@@ -2,13 +2,16 @@ package turn_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"go.uber.org/goleak"
 
@@ -30,16 +33,20 @@ type stage struct {
 }
 
 // run starts a processor; its agent is a function, everything else answers at once.
-func run(t *testing.T, s *store.Store, agent agentFunc, boxes *boxes) stage {
+func run(t *testing.T, s *store.Store, agent agentFunc, boxes *boxes, change ...func(*turn.Options)) stage {
 	t.Helper()
 	hub := live.NewHub(s)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	worker := storetest.Worker(t, s, "host-1")
-	p := turn.NewProcessor(turn.Options{
+	o := turn.Options{
 		Store: s, Sandboxes: boxes, Agent: agent, Mirror: mirror{}, Publisher: publisher{}, Signals: hub,
 		Redactor: redact.New("planted-secret"), Worker: func() core.Worker { return worker }, Log: slog.New(slog.DiscardHandler),
 		Summarize: func(previous string, m core.Message, f core.Finish) string { return previous + string(f.State) + ";" },
-	})
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	p := turn.NewProcessor(o)
 	var running sync.WaitGroup
 	running.Go(func() {
 		_ = s.Listen(ctx, store.Handler{
@@ -198,6 +205,52 @@ func TestTurn_CompletesWithDiffCheckpointAnswerAndSummary(t *testing.T) {
 	if err != nil || string(diff.Data) != "+[redacted]\n" || diff.Redactions != 1 {
 		t.Errorf("diff = %q, %d redactions, %v", diff.Data, diff.Redactions, err)
 	}
+}
+
+func TestTurn_ACutOutputIsStillText(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	session := storetest.Session(t, s, storetest.User(t, s).ID)
+	st := run(t, s, func(ctx context.Context, rec core.TurnRecorder) (core.TurnResult, error) {
+		long := "x" + strings.Repeat("é", 1<<20)
+		err := rec.ToolResult(ctx, core.AgentToolResult{CallID: "c1", Tool: "bash", Outcome: "ok"}, []byte(long))
+		return core.TurnResult{Answer: "Done."}, err
+	}, &boxes{})
+	for _, e := range st.events(t, session.ID, "agent_tool_result") {
+		var result core.AgentToolResult
+		if err := json.Unmarshal(e.Payload, &result); err != nil || result.ArtifactID == "" {
+			continue
+		}
+		a, err := s.Artifact(t.Context(), session.ID, result.ArtifactID)
+		if err != nil || !a.Truncated || len(a.Data) != 1<<20-1 || !utf8.Valid(a.Data) {
+			t.Errorf("artifact of %d bytes, truncated %v, valid %v, %v", len(a.Data), a.Truncated, utf8.Valid(a.Data), err)
+		}
+		return
+	}
+	t.Fatal("no result names an artifact")
+}
+
+// forgetful is a store whose database is away for the first end of a turn.
+type forgetful struct {
+	*store.Store
+	asked atomic.Int32
+}
+
+func (f *forgetful) FinishMessage(ctx context.Context, lease core.Lease, end core.Finish) error {
+	if f.asked.Add(1) == 1 {
+		return core.Fail(core.Unavailable, "database_unavailable", "Gone for a moment.")
+	}
+	return f.Store.FinishMessage(ctx, lease, end)
+}
+
+func TestTurn_ItsEndOutlivesARestartOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	session := storetest.Session(t, s, storetest.User(t, s).ID)
+	st := run(t, s, func(context.Context, core.TurnRecorder) (core.TurnResult, error) {
+		return core.TurnResult{Answer: "Done."}, nil
+	}, &boxes{}, func(o *turn.Options) { o.Store = &forgetful{Store: s} })
+	st.events(t, session.ID, "message_completed")
 }
 
 func TestTurn_CancelKeepsWhatWasDoneAndFreesTheSession(t *testing.T) {

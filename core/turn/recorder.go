@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agent-sandboxing/core"
+	"agent-sandboxing/core/redact"
 )
 
 // partialEvery bounds how often the growing answer is written.
@@ -103,7 +104,7 @@ func (r *recorder) ToolResult(ctx context.Context, e core.AgentToolResult, full 
 		Redactions: redactions, Data: clean,
 	}
 	if len(clean) > maxOutputArtifact {
-		a.Data, a.Truncated = clean[:maxOutputArtifact], true
+		a.Data, a.Truncated = []byte(redact.Head(string(clean), maxOutputArtifact)), true
 	}
 	e.ArtifactID = a.ID
 	return r.p.Store.SaveArtifact(ctx, r.claim.Lease, a, e)

@@ -5,6 +5,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -103,7 +104,8 @@ func environment(dir string) ([]string, error) {
 // timeServe starts serve, waits for its first answer, lets weigh look at it, and stops it.
 func timeServe(ctx context.Context, env []string, weigh func(pid int) error) (time.Duration, error) {
 	cmd := exec.CommandContext(ctx, "bin/agent-sandboxing", "serve")
-	cmd.Env, cmd.SysProcAttr = env, &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	var log bytes.Buffer
+	cmd.Env, cmd.Stderr, cmd.SysProcAttr = env, &log, &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
 		return 0, err
@@ -113,7 +115,10 @@ func timeServe(ctx context.Context, env []string, weigh func(pid int) error) (ti
 	if err == nil && weigh != nil {
 		err = weigh(cmd.Process.Pid)
 	}
-	return took, errors.Join(err, cmd.Process.Signal(syscall.SIGTERM), cmd.Wait())
+	if err := errors.Join(err, cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()); err != nil {
+		return took, fmt.Errorf("serve: %w\n%s", err, log.Bytes())
+	}
+	return took, nil
 }
 
 func timePostgres(ctx context.Context, dir string) (time.Duration, error) {

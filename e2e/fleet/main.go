@@ -5,30 +5,25 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"net/http"
-	"net/http/cookiejar"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/PuerkitoBio/goquery"
 	"golang.org/x/sync/errgroup"
 
 	"agent-sandboxing/core/github/githubtest/seed"
 	"agent-sandboxing/core/seal"
 	"agent-sandboxing/core/store"
+	"agent-sandboxing/e2e/person"
 	"agent-sandboxing/e2e/standin"
 )
 
@@ -72,12 +67,13 @@ func run(ctx context.Context) (err error) {
 		defer func() { err = errors.Join(err, cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()) }()
 	}
 	began := time.Now()
-	var people []person
+	var people []member
 	for _, login := range []string{seed.Owner, seed.Admin} { // one person may not have this many messages
-		p, err := signIn(ctx, login)
+		one, err := person.SignIn(ctx, "http://"+productAddr, "http://"+githubAddr, login)
 		if err != nil {
 			return fmt.Errorf("sign in: %w", err)
 		}
+		p := member{one, make([]string, sessions/2)}
 		if err := p.postAll(ctx); err != nil {
 			return err
 		}
@@ -156,95 +152,15 @@ func command(ctx context.Context, env []string, role string) *exec.Cmd {
 	return cmd
 }
 
-// person is a signed-in client of the JSON routes.
-type person struct {
-	http     *http.Client
+// member is a person with the sessions that are theirs.
+type member struct {
+	*person.Person
 	sessions []string
 }
 
-func signIn(ctx context.Context, login string) (person, error) {
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		return person{}, err
-	}
-	p := person{http: &http.Client{Jar: jar, Timeout: time.Minute}, sessions: make([]string, sessions/2)}
-	if err := p.waitReady(ctx); err != nil {
-		return person{}, err
-	}
-	resp, err := p.do(ctx, http.MethodGet, "http://"+productAddr+"/auth/github", nil, "")
-	if err != nil {
-		return person{}, err
-	}
-	defer resp.Body.Close()
-	page, err := goquery.NewDocumentFromReader(resp.Body)
-	if err != nil {
-		return person{}, err
-	}
-	form := url.Values{"login": {login}}
-	page.Find("input[type=hidden]").Each(func(_ int, s *goquery.Selection) { form.Set(s.AttrOr("name", ""), s.AttrOr("value", "")) })
-	back, err := p.do(ctx, http.MethodPost, "http://"+githubAddr+"/login/oauth/authorize", strings.NewReader(form.Encode()), "application/x-www-form-urlencoded")
-	if err != nil {
-		return person{}, err
-	}
-	return p, back.Body.Close()
-}
-
-func (p person) waitReady(ctx context.Context) error {
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if resp, err := p.do(ctx, http.MethodGet, "http://"+productAddr+"/readyz", nil, ""); err == nil {
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return nil
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-	}
-}
-
-func (p person) do(ctx context.Context, method, address string, body io.Reader, kind string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, address, body)
-	if err != nil {
-		return nil, err
-	}
-	if kind != "" {
-		req.Header.Set("Content-Type", kind)
-	}
-	if strings.Contains(address, "/chat-sessions") {
-		req.Header.Set("Accept", "application/json")
-	}
-	return p.http.Do(req)
-}
-
-// ask exchanges JSON with the product.
-func (p person) ask(ctx context.Context, method, path string, in, out any) error {
-	b, err := json.Marshal(in)
-	if err != nil {
-		return err
-	}
-	resp, err := p.do(ctx, method, "http://"+productAddr+path, strings.NewReader(string(b)), "application/json")
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode/100 != 2 {
-		return fmt.Errorf("%s %s: %d %s", method, path, resp.StatusCode, answer)
-	}
-	return json.Unmarshal(answer, out)
-}
-
 // postAll creates the sessions side by side, each with its messages queued at once.
-func (p person) postAll(ctx context.Context) error {
-	target, err := p.target(ctx)
+func (p member) postAll(ctx context.Context) error {
+	target, err := p.Target(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -252,16 +168,18 @@ func (p person) postAll(ctx context.Context) error {
 	group.SetLimit(4)
 	for i := range p.sessions {
 		group.Go(func() error {
-			in := maps.Clone(target)
-			in["text"] = fmt.Sprintf("Improve the documentation, session %d", i+1)
+			in := struct {
+				person.Target
+				Text string `json:"text"`
+			}{target, fmt.Sprintf("Improve the documentation, session %d", i+1)}
 			var made struct{ ID string }
-			if err := p.ask(ctx, http.MethodPost, "/chat-sessions", in, &made); err != nil {
+			if err := p.Ask(ctx, http.MethodPost, "/chat-sessions", "", in, &made); err != nil {
 				return err
 			}
 			p.sessions[i] = made.ID
 			for n := 1; n < messages; n++ {
 				var m struct{ ID string }
-				if err := p.ask(ctx, http.MethodPost, "/chat-sessions/"+made.ID+"/messages", map[string]any{"text": fmt.Sprintf("Follow-up %d", n)}, &m); err != nil {
+				if err := p.Ask(ctx, http.MethodPost, "/chat-sessions/"+made.ID+"/messages", "", map[string]any{"text": fmt.Sprintf("Follow-up %d", n)}, &m); err != nil {
 					return err
 				}
 			}
@@ -269,51 +187,6 @@ func (p person) postAll(ctx context.Context) error {
 		})
 	}
 	return group.Wait()
-}
-
-// target reads the page of a new session for a repository that may be pushed to.
-func (p person) target(ctx context.Context) (map[string]any, error) {
-	page := func(path string) (*goquery.Document, error) {
-		resp, err := p.do(ctx, http.MethodGet, "http://"+productAddr+path, nil, "")
-		if err != nil {
-			return nil, err
-		}
-		defer resp.Body.Close()
-		return goquery.NewDocumentFromReader(resp.Body)
-	}
-	list, err := page("/installations")
-	if err != nil {
-		return nil, err
-	}
-	if link, ok := list.Find("[data-testid=installations] a").First().Attr("href"); ok {
-		if list, err = page(link); err != nil {
-			return nil, err
-		}
-	}
-	link := ""
-	list.Find("[data-testid=repositories] li").EachWithBreak(func(_ int, s *goquery.Selection) bool {
-		if strings.Contains(s.Text(), "archived") || strings.Contains(s.Text(), "read only") {
-			return true
-		}
-		link = s.Find("a").AttrOr("href", "")
-		return false
-	})
-	form, err := page(link)
-	if err != nil {
-		return nil, err
-	}
-	value := func(name string) string {
-		return form.Find("form[method=post] input[name="+name+"]").AttrOr("value", "")
-	}
-	installation, err := strconv.ParseInt(value("installation"), 10, 64)
-	if err != nil {
-		return nil, fmt.Errorf("the page of a new session has no form: %w", err)
-	}
-	repository, err := strconv.ParseInt(value("repository"), 10, 64)
-	if err != nil {
-		return nil, err
-	}
-	return map[string]any{"installation": installation, "repository": repository, "branch": value("branch"), "sha": value("sha")}, nil
 }
 
 type event struct {
@@ -326,12 +199,12 @@ type event struct {
 }
 
 // finished waits until every message of the session has ended, and returns its log.
-func (p person) finished(ctx context.Context, id string) ([]event, error) {
+func (p member) finished(ctx context.Context, id string) ([]event, error) {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		var answer struct{ Events []event }
-		if err := p.ask(ctx, http.MethodGet, "/chat-sessions/"+id+"/events?limit=1000", nil, &answer); err != nil {
+		if err := p.Ask(ctx, http.MethodGet, "/chat-sessions/"+id+"/events?limit=1000", "", nil, &answer); err != nil {
 			return nil, err
 		}
 		ended := 0

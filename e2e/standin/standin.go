@@ -50,6 +50,9 @@ func (g *GitHub) Environment() map[string]string {
 	}
 }
 
+// Server is the stand-in itself, to change what is on it and to make it fail.
+func (g *GitHub) Server() *githubtest.Server { return g.server }
+
 // People says who may sign in, and as what.
 func (g *GitHub) People() []string {
 	return []string{
@@ -70,11 +73,16 @@ func ModelEnvironment(addr string) map[string]string {
 
 // ServeModel answers with the demo's script until ctx ends, delay after each piece of a stream.
 func ServeModel(ctx context.Context, addr string, delay time.Duration) error {
+	return ServeScript(ctx, addr, modeltest.Demo(), delay)
+}
+
+// ServeScript is ServeModel with another script.
+func ServeScript(ctx context.Context, addr string, script modeltest.Script, delay time.Duration) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return fmt.Errorf("listen for the scripted model: %w", err)
 	}
-	server := &http.Server{Handler: modeltest.NewServer(modeltest.Demo(), delay), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: modeltest.NewServer(script, delay), ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	<-ctx.Done()

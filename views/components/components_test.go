@@ -157,7 +157,6 @@ func TestPartials_WrapOneElementOfTheirTarget(t *testing.T) {
 	}{
 		{components.AppendTurn(components.TurnProps{MessageID: "m"}), "#timeline", "beforeend"},
 		{components.ReplaceTurn(components.TurnProps{MessageID: "m"}), "#msg-m", "outerMorph"},
-		{components.ReplaceTool(components.ToolProps{MessageID: "m", CallID: "call 1"}), "#tool-m-call_1", "outerMorph"},
 		{components.ReplaceAnswer(components.AnswerProps{MessageID: "m"}), "#answer-m", "outerMorph"},
 		{components.ReplaceHead(components.HeadProps{}), "#head", "outerMorph"},
 		{components.ReplaceProvision(components.ProvisionProps{}), "#provision", "outerMorph"},

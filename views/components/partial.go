@@ -19,11 +19,6 @@ func ReplaceTurn(p TurnProps) templ.Component {
 	return partial("#msg-"+p.MessageID, swapReplace, TurnBlock(p))
 }
 
-// ReplaceTool redraws one tool row.
-func ReplaceTool(p ToolProps) templ.Component {
-	return partial("#"+domID("tool", p), swapReplace, ToolRow(p))
-}
-
 // ReplaceAnswer redraws the growing answer alone.
 func ReplaceAnswer(p AnswerProps) templ.Component {
 	return partial("#answer-"+p.MessageID, swapReplace, Answer(p))

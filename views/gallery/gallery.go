@@ -23,7 +23,6 @@ func Samples(now time.Time, theme string) []Sample {
 	frame := func(title, active string) layout.Props { return frame(now, theme, title, active) }
 	signedOut := frame("Sign in", "")
 	signedOut.User = nil
-	signedOut.Installation = "example.org"
 	missing := frame("Not found", "")
 	return []Sample{
 		{"login", pages.Login(pages.LoginProps{Layout: signedOut, People: []string{"octo-admin", "octo-dev", "octo-reader"}})},

@@ -59,20 +59,6 @@ func Keys(tb testing.TB) *seal.Keyring {
 // NewURL makes a fresh migrated database by cloning the template and returns its connection string.
 func NewURL(tb testing.TB) string {
 	tb.Helper()
-	return create(tb, func(ctx context.Context, admin *pgx.Conn) (string, error) {
-		template, err := ensureTemplate(ctx, admin)
-		return " TEMPLATE " + template + " STRATEGY FILE_COPY", err
-	})
-}
-
-// NewEmptyURL makes a fresh database without any table and returns its connection string.
-func NewEmptyURL(tb testing.TB) string {
-	tb.Helper()
-	return create(tb, func(context.Context, *pgx.Conn) (string, error) { return "", nil })
-}
-
-func create(tb testing.TB, source func(context.Context, *pgx.Conn) (string, error)) string {
-	tb.Helper()
 	server := os.Getenv(serverVariable)
 	if server == "" {
 		tb.Fatalf("%s is not set: run `scripts/test-postgres start` and export the line that it prints", serverVariable)
@@ -84,12 +70,12 @@ func create(tb testing.TB, source func(context.Context, *pgx.Conn) (string, erro
 		tb.Fatalf("connect to the test server: %v", err)
 	}
 	defer closeConn(ctx, admin)
-	clause, err := source(ctx, admin)
+	template, err := ensureTemplate(ctx, admin)
 	if err != nil {
 		tb.Fatalf("prepare template: %v", err)
 	}
 	name := "t_" + strings.ReplaceAll(uuid.NewString(), "-", "")
-	if _, err := admin.Exec(ctx, "CREATE DATABASE "+name+clause); err != nil {
+	if _, err := admin.Exec(ctx, "CREATE DATABASE "+name+" TEMPLATE "+template+" STRATEGY FILE_COPY"); err != nil {
 		tb.Fatalf("create database: %v", err)
 	}
 	tb.Cleanup(func() { drop(tb, server, name) })

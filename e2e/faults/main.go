@@ -1,0 +1,89 @@
+// Command faults makes everything around the built product go wrong, one thing after the other, and
+// checks how each ends: in a terminal state with a code and a sentence, without a container or a
+// process left over, with the work kept, and with a session that takes the next message.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const patience = 30 * time.Minute
+
+// row is one fault. do makes it and returns the code with which it was refused or ended.
+type row struct {
+	name string
+	do   func(ctx context.Context, b *bench) (code string, err error)
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	only := ""
+	if len(os.Args) > 1 {
+		only = os.Args[1]
+	}
+	if err := run(ctx, only); err != nil {
+		fmt.Fprintln(os.Stderr, "faults:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+// run goes through the rows whose name matches only, a regular expression.
+func run(ctx context.Context, only string) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	chosen, err := regexp.Compile(only)
+	if err != nil {
+		return err
+	}
+	b, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close(context.WithoutCancel(ctx))) }()
+	total, good := 0, 0
+	for _, r := range rows() {
+		if !chosen.MatchString(r.name) {
+			continue
+		}
+		total++
+		began := time.Now()
+		code, err := r.do(ctx, b)
+		if err == nil {
+			err = b.tidy(ctx)
+		}
+		verdict := "ok  "
+		if err != nil {
+			verdict = "FAIL"
+		} else {
+			good++
+		}
+		fmt.Printf("%s  %-58s %-26s %5.1f s\n", verdict, r.name, code, time.Since(began).Seconds())
+		if err != nil {
+			fmt.Println("      " + strings.ReplaceAll(err.Error(), "\n", "\n      "))
+		}
+		b.heal()
+	}
+	fmt.Printf("faults: %d of %d ended with a code and took the next message\n", good, total)
+	if good != total {
+		return errors.New("not every fault ended well; the logs are in " + b.dir)
+	}
+	return os.RemoveAll(b.dir)
+}
+
+func rows() []row {
+	var all []row
+	for _, group := range [][]row{startRows(), requestRows(), githubRows(), publishRows(), modelRows(), dockerRows(), crashRows(), hostileRows(), raceRows(), secretRows(), singleRows()} {
+		all = append(all, group...)
+	}
+	return all
+}

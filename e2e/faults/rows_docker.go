@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// dockerRows are failures of the sandbox host.
+func dockerRows() []row {
+	return []row{
+		{"Docker is away when a session begins", func(ctx context.Context, b *bench) (string, error) {
+			target, err := b.owner.Target(ctx, "mdlinks")
+			if err != nil {
+				return "", err
+			}
+			b.docker.down()
+			id, err := b.createAt(ctx, target, "file "+b.newFile())
+			if err != nil {
+				return "", err
+			}
+			code, err := b.failed(ctx, id, "runtime_unavailable")
+			if err := errors.Join(err, b.docker.up()); err != nil {
+				return code, err
+			}
+			return code, b.goesOn(ctx, id)
+		}},
+		{"Docker is away when the worker starts", func(ctx context.Context, b *bench) (string, error) {
+			b.docker.down()
+			if err := b.newWorker(ctx, nil); err != nil {
+				return "", err
+			}
+			id, err := b.create(ctx, "mdlinks", "file "+b.newFile())
+			if err != nil {
+				return "", err
+			}
+			code, err := b.failed(ctx, id, "runtime_unavailable")
+			if err := errors.Join(err, b.docker.up()); err != nil {
+				return code, err
+			}
+			return code, b.goesOn(ctx, id)
+		}},
+		{"Docker is away before a follow-up", func(ctx context.Context, b *bench) (string, error) {
+			name := b.newFile()
+			id, err := b.create(ctx, "mdlinks", "file "+name)
+			if err != nil {
+				return "", err
+			}
+			if _, err := b.ended(ctx, id); err != nil {
+				return "", err
+			}
+			b.docker.down()
+			if err := b.post(ctx, id, "file "+b.newFile()); err != nil {
+				return "", err
+			}
+			code, err := b.failed(ctx, id, "runtime_unavailable")
+			if err := errors.Join(err, b.docker.up()); err != nil {
+				return code, err
+			}
+			return code, b.goesOn(ctx, id, name)
+		}},
+		{"Docker goes away in the middle of a turn", func(ctx context.Context, b *bench) (string, error) {
+			return b.duringTurn(ctx, func() error {
+				b.docker.down()
+				return nil
+			}, b.docker.up, "sandbox_lost", "runtime_unavailable")
+		}},
+		{"the image is missing", func(ctx context.Context, b *bench) (string, error) {
+			if err := b.newWorker(ctx, map[string]string{"SANDBOX_IMAGE": "agent-sandboxing/none:1"}); err != nil {
+				return "", err
+			}
+			id, err := b.create(ctx, "mdlinks", "file "+b.newFile())
+			if err != nil {
+				return "", err
+			}
+			code, err := b.failed(ctx, id, "image_missing")
+			if err := errors.Join(err, b.newWorker(ctx, nil)); err != nil {
+				return code, err
+			}
+			return code, b.goesOn(ctx, id)
+		}},
+		{"the container is removed between two turns", func(ctx context.Context, b *bench) (string, error) {
+			name := b.newFile()
+			id, err := b.create(ctx, "mdlinks", "file "+name)
+			if err != nil {
+				return "", err
+			}
+			if _, err := b.ended(ctx, id); err != nil {
+				return "", err
+			}
+			if err := b.removeContainer(ctx, id); err != nil {
+				return "", err
+			}
+			return "rebuilt", b.goesOn(ctx, id, name)
+		}},
+		{"the container is removed in the middle of a turn", func(ctx context.Context, b *bench) (string, error) {
+			return b.containerGone(ctx, "rm", "-f")
+		}},
+		{"the container is killed in the middle of a turn", func(ctx context.Context, b *bench) (string, error) {
+			return b.containerGone(ctx, "kill")
+		}},
+		{"the host is lost with volume and mirror, and the branch moved", dockerHostLost},
+		{"the container hangs in the middle of a turn", dockerPaused},
+	}
+}
+
+// duringTurn makes a fault while a command of a turn runs, ends it, and sends the next message.
+func (b *bench) duringTurn(ctx context.Context, begin, end func() error, codes ...string) (string, error) {
+	name := b.newFile()
+	id, err := b.create(ctx, "mdlinks", "file "+name+" then wait")
+	if err != nil {
+		return "", err
+	}
+	if err := b.waiting(ctx, id); err != nil {
+		return "", err
+	}
+	if err := begin(); err != nil {
+		return "", err
+	}
+	code, err := b.failed(ctx, id, codes...)
+	if err := errors.Join(err, end()); err != nil {
+		return code, err
+	}
+	return code, b.goesOn(ctx, id, name)
+}
+
+// dockerHostLost leaves nothing but the records: the base comes from GitHub by its commit, the work
+// from the checkpoint.
+func dockerHostLost(ctx context.Context, b *bench) (string, error) {
+	name := b.newFile()
+	id, err := b.create(ctx, "stockroom", "file "+name)
+	if err != nil {
+		return "", err
+	}
+	if _, err := b.ended(ctx, id); err != nil {
+		return "", err
+	}
+	if err := errors.Join(b.signal(ctx, "worker", syscall.SIGTERM), b.removeContainer(ctx, id), b.move(ctx, "stockroom")); err != nil {
+		return "", err
+	}
+	volumes, err := docker(ctx, "volume", "ls", "-q", "--filter", "label=agent-sandboxing.session="+id)
+	if err != nil {
+		return "", err
+	}
+	if _, err := docker(ctx, append([]string{"volume", "rm"}, volumes...)...); err != nil {
+		return "", err
+	}
+	if err := errors.Join(os.RemoveAll(filepath.Join(b.env["DATA_DIR"], "mirror")), b.start("worker", nil)); err != nil {
+		return "", err
+	}
+	return "rebuilt", b.goesOn(ctx, id, name)
+}
+
+// dockerPaused freezes the container of a turn: the cancel has to do without it.
+func dockerPaused(ctx context.Context, b *bench) (string, error) {
+	name := b.newFile()
+	id, err := b.create(ctx, "mdlinks", "file "+name+" then wait")
+	if err != nil {
+		return "", err
+	}
+	if err := b.waiting(ctx, id); err != nil {
+		return "", err
+	}
+	refs, err := docker(ctx, "ps", "-q", "--filter", "label=agent-sandboxing.session="+id)
+	if err != nil {
+		return "", err
+	}
+	if _, err := docker(ctx, append([]string{"pause"}, refs...)...); err != nil {
+		return "", err
+	}
+	asked := time.Now()
+	var m struct{ ID string }
+	if err := b.owner.Ask(ctx, http.MethodPost, "/chat-sessions/"+id+"/cancel", "", nil, &m); err != nil {
+		return "", err
+	}
+	s, err := b.ended(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	code, _, state := s.last()
+	if state != "cancelled" {
+		return code, fmt.Errorf("the message is %s", state)
+	}
+	return fmt.Sprintf("cancelled in %d ms", time.Since(asked).Milliseconds()), b.goesOn(ctx, id, name)
+}
+
+// containerGone ends the container of a turn by a docker command.
+func (b *bench) containerGone(ctx context.Context, command ...string) (string, error) {
+	return b.duringTurn(ctx, func() error {
+		refs, err := docker(ctx, "ps", "-q", "--filter", "label=agent-sandboxing.session="+b.sessions[0])
+		if err != nil {
+			return err
+		}
+		_, err = docker(ctx, append(command, refs...)...)
+		return err
+	}, func() error { return nil }, "sandbox_lost")
+}

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"agent-sandboxing/core/github/githubtest"
+	"agent-sandboxing/core/github/githubtest/seed"
+	"agent-sandboxing/core/seal"
+	"agent-sandboxing/core/store"
+	"agent-sandboxing/e2e/person"
+	"agent-sandboxing/e2e/standin"
+)
+
+const (
+	binary      = "bin/agent-sandboxing"
+	productAddr = "127.0.0.1:18190"
+	githubAddr  = "127.0.0.1:18191"
+	modelAddr   = "127.0.0.1:18192"
+)
+
+// bench is the product as one web and one worker process between two stand-ins, a database and a
+// Docker daemon that can be taken away.
+type bench struct {
+	dir      string
+	env      map[string]string
+	docker   *relay
+	database *relay
+	github   *githubtest.Server
+	instance string
+	owner    *person.Person
+	reader   *person.Person
+	running  map[string]*process // by role
+	sessions []string            // of the current row
+	files    int
+}
+
+// process is one of the product's.
+type process struct {
+	cmd    *exec.Cmd
+	exited chan struct{}
+}
+
+func open(ctx context.Context) (*bench, error) {
+	dir, err := os.MkdirTemp("/tmp", "faults-")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // the local Postgres runs as another user and must enter
+		return nil, err
+	}
+	b := &bench{dir: dir, running: map[string]*process{}}
+	daemon := strings.TrimPrefix(os.Getenv("DOCKER_HOST"), "unix://")
+	b.docker = &relay{path: filepath.Join(dir, "docker.sock"), server: daemon}
+	const socket = ".s.PGSQL.5432"
+	b.database = &relay{path: filepath.Join(dir, socket), server: filepath.Join(os.Getenv("DATABASE_SOCKETS"), socket)}
+	if err := errors.Join(b.docker.up(), b.database.up()); err != nil {
+		return nil, err
+	}
+	github, err := standin.OpenGitHub(ctx, filepath.Join(dir, "github"), githubAddr)
+	if err != nil {
+		return nil, err
+	}
+	b.github = github.Server()
+	go func() { _ = github.Serve(ctx) }()
+	go func() { _ = standin.ServeScript(ctx, modelAddr, script{}, 0) }()
+	b.env = map[string]string{
+		"PATH": os.Getenv("PATH"), "HOME": os.Getenv("HOME"), "SANDBOX_IMAGE": os.Getenv("SANDBOX_IMAGE"), "DATABASE_URL": "host=" + dir + " user=postgres dbname=postgres",
+		"ENCRYPTION_KEYS": seal.NewKey("k1"), "DATA_DIR": filepath.Join(dir, "data"), "DOCKER_HOST": "unix://" + b.docker.path,
+		"LISTEN_ADDR": productAddr, "PUBLIC_URL": "http://" + productAddr, "SANDBOX_MAX_RUNNING": "4",
+	}
+	maps.Copy(b.env, github.Environment())
+	maps.Copy(b.env, standin.ModelEnvironment(modelAddr))
+	b.env["OPENROUTER_API_KEY"] = canary
+	if out, err := b.once(ctx, nil, "migrate"); err != nil {
+		return nil, fmt.Errorf("migrate: %w: %s", err, out)
+	}
+	if b.instance, err = instanceOf(ctx, b.env["DATABASE_URL"]); err != nil {
+		return nil, err
+	}
+	for _, role := range []string{"web", "worker"} {
+		if err := b.start(role, nil); err != nil {
+			return nil, err
+		}
+	}
+	if b.owner, err = person.SignIn(ctx, "http://"+productAddr, "http://"+githubAddr, seed.Owner); err != nil {
+		return nil, err
+	}
+	b.reader, err = person.SignIn(ctx, "http://"+productAddr, "http://"+githubAddr, seed.Reader)
+	return b, err
+}
+
+func instanceOf(ctx context.Context, url string) (string, error) {
+	s, err := store.Open(ctx, url, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return "", err
+	}
+	defer s.Close()
+	return s.Instance(ctx)
+}
+
+// with is the environment with some variables changed; an empty value takes one away.
+func (b *bench) with(change map[string]string) []string {
+	env := maps.Clone(b.env)
+	maps.Copy(env, change)
+	var list []string
+	for k, v := range env {
+		if v != "" {
+			list = append(list, k+"="+v)
+		}
+	}
+	return list
+}
+
+// start runs a role until it is stopped or killed. Its log is kept.
+func (b *bench) start(role string, change map[string]string) error {
+	log, err := os.OpenFile(filepath.Join(b.dir, role+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()                 // the child has its own
+	cmd := exec.Command(binary, role) //nolint:noctx // stop and kill end it
+	cmd.Env, cmd.Stdout, cmd.Stderr = b.with(change), log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	p := &process{cmd: cmd, exited: make(chan struct{})}
+	go func() {
+		_ = cmd.Wait() // how it ended is in its log
+		close(p.exited)
+	}()
+	b.running[role] = p
+	return nil
+}
+
+// signal ends a role by a signal and waits for its end.
+func (b *bench) signal(ctx context.Context, role string, sig syscall.Signal) error {
+	p := b.running[role]
+	if p == nil {
+		return nil
+	}
+	delete(b.running, role)
+	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return p.wait(ctx)
+}
+
+func (p *process) wait(ctx context.Context) error {
+	select {
+	case <-p.exited:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// newWorker runs the worker in another environment.
+func (b *bench) newWorker(ctx context.Context, change map[string]string) error {
+	if err := b.signal(ctx, "worker", syscall.SIGTERM); err != nil {
+		return err
+	}
+	return b.start("worker", change)
+}
+
+// once runs a command of the product that shall end by itself, and returns what it said.
+func (b *bench) once(ctx context.Context, change map[string]string, args ...string) (string, error) {
+	return b.program(ctx, change, binary, args...)
+}
+
+func (b *bench) program(ctx context.Context, change map[string]string, name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	var out bytes.Buffer
+	cmd.Env, cmd.Stdout, cmd.Stderr = b.with(change), &out, &out
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return out.String(), errors.New("it did not end by itself")
+	}
+	return out.String(), err
+}
+
+// heal ends every fault outside the product.
+func (b *bench) heal() {
+	b.github.ClearFaults()
+	if err := errors.Join(b.docker.up(), b.database.up()); err != nil {
+		fmt.Fprintln(os.Stderr, "faults:", err)
+	}
+	b.sessions = nil
+}
+
+// close ends the product and removes what its workers left for other workers.
+func (b *bench) close(ctx context.Context) error {
+	var failures []error
+	for role := range b.running {
+		failures = append(failures, b.signal(ctx, role, syscall.SIGTERM))
+	}
+	failures = append(failures, removeAll(ctx, b.instance))
+	b.docker.down()
+	b.database.down()
+	return errors.Join(failures...)
+}
+
+func removeAll(ctx context.Context, instance string) error {
+	for _, kind := range []struct{ list, remove []string }{
+		{[]string{"ps", "-aq"}, []string{"rm", "-f"}},
+		{[]string{"volume", "ls", "-q"}, []string{"volume", "rm"}},
+	} {
+		ids, err := docker(ctx, append(kind.list, "--filter", "label=agent-sandboxing.instance="+instance)...)
+		if err != nil {
+			return err
+		}
+		if len(ids) > 0 {
+			if _, err := docker(ctx, append(kind.remove, ids...)...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// docker asks the daemon itself and returns the words of its answer.
+func docker(ctx context.Context, args ...string) ([]string, error) {
+	out, err := exec.CommandContext(ctx, "docker", args...).Output()
+	if err != nil {
+		return nil, fmt.Errorf("docker %s: %w", args[0], err)
+	}
+	return strings.Fields(string(out)), nil
+}
