@@ -23,6 +23,7 @@ type cli struct {
 	Worker  workerCmd  `cmd:"" help:"Run the agent, git and the sandboxes."`
 	Migrate migrateCmd `cmd:"" help:"Bring the database at DATABASE_URL to this version's schema."`
 	Doctor  doctorCmd  `cmd:"" help:"Check every dependency and say what to do about each."`
+	Model   modelCmd   `cmd:"" help:"Look at the model."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

@@ -123,9 +123,7 @@ func (t redactedTokens) Mint(ctx context.Context, repo core.Repository, purpose 
 }
 
 func openAgent(p *process) (*agent.Agent, error) {
-	model := openai.New(openai.Options{
-		BaseURL: p.cfg.Model.ModelBaseURL, Key: p.cfg.Model.OpenRouterAPIKey.Reveal(), Model: p.cfg.Model.AgentModel,
-	})
+	model := openai.New(modelOptions(p.cfg.Model))
 	limits := p.cfg.Limits
 	return agent.New(agent.Options{
 		Model: model, Tools: tools.New, Redactor: p.redact, Prices: prices(p.cfg.Model),

@@ -87,7 +87,6 @@ func TestRun_FailuresEndWithTheirCode(t *testing.T) {
 		{modeltest.Truncated, core.CodeModelStreamError},
 		{modeltest.ErrorFrame, core.CodeModelStreamError},
 		{modeltest.HTML, core.CodeModelStreamError},
-		{modeltest.Hang, core.CodeModelTimeout},
 		{modeltest.ContextLength, core.CodeContextOverflow},
 	}
 	for _, test := range tests {

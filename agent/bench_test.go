@@ -144,8 +144,7 @@ func setup(t *testing.T, script modeltest.Script, limits agent.Limits, files map
 	web := httptest.NewServer(server)
 	t.Cleanup(web.Close)
 	model := openai.New(openai.Options{
-		BaseURL: web.URL + "/v1", Key: "k", Model: script.Name(), RetryWait: time.Millisecond,
-		Timeouts: openai.Timeouts{FirstData: 300 * time.Millisecond, Idle: 300 * time.Millisecond},
+		BaseURL: web.URL + "/v1", Key: "k", Model: script.Name(), RetryWait: time.Millisecond, Replay: openai.ReplayDetails,
 	})
 	t.Cleanup(model.Close)
 	b := &bench{model: model, server: server, ws: ws, dir: dir, rec: &recorder{t: t}, publisher: &publisher{}}

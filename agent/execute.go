@@ -21,7 +21,7 @@ const recordTimeout = 5 * time.Second
 // the turn ends in the middle, every remaining call is answered too.
 func (r *run) execute(ctx context.Context, resp Response) error {
 	calls := r.named(resp.Calls)
-	r.messages = append(r.messages, Message{Role: Assistant, Text: resp.Text, Calls: calls})
+	r.messages = append(r.messages, Message{Role: Assistant, Text: resp.Text, Calls: calls, Reasoning: resp.Reasoning})
 
 	if resp.Finish == FinishLength {
 		if r.cutShort++; r.cutShort > maxCutShort {

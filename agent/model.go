@@ -39,12 +39,21 @@ const (
 	ToolRole  Role = "tool"
 )
 
-// Message is one message of a request. Calls belong to the assistant's, CallID to a tool's.
+// Message is one message of a request. Calls and Reasoning belong to the assistant's, CallID to a
+// tool's.
 type Message struct {
-	Role   Role
-	Text   string
-	Calls  []ToolCall
-	CallID string
+	Role      Role
+	Text      string
+	Calls     []ToolCall
+	CallID    string
+	Reasoning Reasoning // of the Response that the message came from, unchanged
+}
+
+// Reasoning is what a model thought before it answered. Some models want it back with the message
+// for as long as the turn lasts; it is no part of the conversation otherwise.
+type Reasoning struct {
+	Text   string          // for the trace
+	Replay json.RawMessage // the Model's own form; nil when nothing goes back
 }
 
 // ToolCall is what the model wants done. Arguments is its text, which may be no valid JSON.
@@ -79,4 +88,17 @@ type Response struct {
 	Model      string // as the provider names it, "" when it did not
 	Usage      core.Usage
 	UsageKnown bool // the provider sent a usage record
+	CostSource CostSource
+
+	Reasoning  Reasoning
+	Provider   string // who served it, as a router names it; "" when nobody said
+	Generation string // the provider's id of this completion, "" when it gave none
 }
+
+// CostSource says whether Usage.CostUSD of a Response can be believed.
+type CostSource string
+
+const (
+	CostKnown   CostSource = "known"   // the provider said it
+	CostUnknown CostSource = "unknown" // nobody did; CostUSD is nil, which is not zero
+)

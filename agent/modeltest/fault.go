@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 )
 
 // maxBody bounds a request, in bytes.
@@ -26,6 +27,8 @@ func (s *Server) fails(w http.ResponseWriter, r *http.Request, f Fault) bool {
 		writeError(w, http.StatusInternalServerError, "server_error", "canary-provider-text")
 	case Overloaded:
 		writeError(w, http.StatusServiceUnavailable, "overloaded", "canary-provider-text")
+	case Rejected:
+		writeError(w, http.StatusBadRequest, "invalid_request_error", "canary-provider-text")
 	case ContextLength:
 		writeError(w, http.StatusBadRequest, "context_length_exceeded", "canary-provider-text")
 	case Redirect:
@@ -93,3 +96,42 @@ func checkPairs(messages []Message) error {
 	}
 	return nil
 }
+
+// checkForm refuses what strict providers refuse in the form of a message: no content at all, a
+// name that is none, a block of reasoning that is not the one that was given.
+func checkForm(raw json.RawMessage) error {
+	var messages []struct {
+		Role      string          `json:"role"`
+		Content   json.RawMessage `json:"content"`
+		ToolCalls []struct {
+			Function struct {
+				Name string `json:"name"`
+			} `json:"function"`
+		} `json:"tool_calls"`
+		Details []struct {
+			Text      string `json:"text"`
+			Signature string `json:"signature"`
+		} `json:"reasoning_details"`
+	}
+	if err := json.Unmarshal(raw, &messages); err != nil {
+		return err
+	}
+	for i, m := range messages {
+		if len(m.Content) == 0 {
+			return fmt.Errorf("messages[%d]: no content field", i)
+		}
+		for _, c := range m.ToolCalls {
+			if !toolName.MatchString(c.Function.Name) {
+				return fmt.Errorf("messages[%d]: %q is no name of a tool", i, c.Function.Name)
+			}
+		}
+		for _, d := range m.Details {
+			if d.Signature != Signature(d.Text) {
+				return fmt.Errorf("messages[%d]: a block of reasoning was changed", i)
+			}
+		}
+	}
+	return nil
+}
+
+var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)

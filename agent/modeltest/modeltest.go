@@ -45,6 +45,39 @@ type Message struct {
 	} `json:"tool_calls"`
 }
 
+// UnmarshalJSON reads content that is text, text parts, or null.
+func (m *Message) UnmarshalJSON(raw []byte) error {
+	type plain Message
+	wire := struct {
+		*plain
+		Content json.RawMessage `json:"content"`
+	}{plain: (*plain)(m)}
+	if err := json.Unmarshal(raw, &wire); err != nil {
+		return err
+	}
+	m.Content = ""
+	if len(wire.Content) == 0 || wire.Content[0] != '[' {
+		return json.Unmarshal(orNull(wire.Content), &m.Content)
+	}
+	var parts []struct {
+		Text string `json:"text"`
+	}
+	if err := json.Unmarshal(wire.Content, &parts); err != nil {
+		return err
+	}
+	for _, p := range parts {
+		m.Content += p.Text
+	}
+	return nil
+}
+
+func orNull(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage("null")
+	}
+	return raw
+}
+
 // Tool is a tool that the client offers.
 type Tool struct {
 	Function struct {
@@ -60,12 +93,16 @@ type Reply struct {
 	Calls  []Call
 	Finish string // "" means stop, or tool_calls when there are calls
 	Fault  Fault
-	Pause  time.Duration // before the first chunk
+	Quirk  Quirk
+	// PromptTokens are counted in place of those that there were.
+	PromptTokens int
+	// Reasoning is streamed before the text, as text and as a signed block.
+	Reasoning string
+	Pause     time.Duration // before the first chunk
 	// Delay between two chunks; 0 takes that of the server.
 	Delay time.Duration
-	// Cost is what the usage record says, in dollars; Unpriced leaves it out.
-	Cost     float64
-	Unpriced bool
+	// Cost is what the usage record says, in dollars.
+	Cost float64
 }
 
 // Call is one tool call. Arguments is its JSON text, valid or not.
@@ -93,6 +130,7 @@ const (
 	LongLimit     Fault = "long_limit"     // 429 with Retry-After: 3600
 	ServerError   Fault = "server_error"   // 500
 	Overloaded    Fault = "overloaded"     // 503
+	Rejected      Fault = "rejected"       // 400
 	ContextLength Fault = "context_length" // 400 with the code for it
 	Redirect      Fault = "redirect"       // 302 to another host
 	Hang          Fault = "hang"           // headers, then nothing
@@ -104,6 +142,18 @@ const (
 	JSONError     Fault = "json_error"     // 200 with an error as JSON
 	ErrorFrame    Fault = "error_frame"    // an error in the middle of the stream
 	Garbage       Fault = "garbage"        // a data line that is no JSON
+)
+
+// Quirk is a way to answer that is unusual and yet an answer.
+type Quirk string
+
+const (
+	Whole           Quirk = "whole"            // one JSON completion in place of a stream
+	NoUsage         Quirk = "no_usage"         // no usage record
+	NoCost          Quirk = "no_cost"          // a usage record without a price
+	NoIndex         Quirk = "no_index"         // pieces of calls without their index
+	ObjectArguments Quirk = "object_arguments" // arguments as an object in place of text
+	NoDone          Quirk = "no_done"          // no [DONE] at the end
 )
 
 // Server is the HTTP handler.
@@ -153,6 +203,9 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = checkPairs(req.Messages)
 	}
+	if err == nil {
+		err = checkForm(body["messages"])
+	}
 	if err != nil {
 		writeError(w, http.StatusBadRequest, "invalid_request_error", err.Error())
 		return
@@ -170,5 +223,9 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	st := &stream{w: w, ctx: r.Context(), delay: reply.Delay, model: s.script.Name()}
+	if reply.Quirk == Whole {
+		st.sendWhole(reply, len(raw)/4)
+		return
+	}
 	st.send(reply, len(raw)/4)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"net/http"
 	"strings"
 	"time"
@@ -38,6 +39,7 @@ func (s *stream) send(reply Reply, promptTokens int) {
 	}
 	s.wait(reply.Pause)
 	s.delta(map[string]any{"role": "assistant", "content": ""})
+	s.reasoning(reply.Reasoning)
 	words := pieces(reply.Text)
 	for i, word := range words {
 		if i == len(words)/2 && s.breaks(reply.Fault) {
@@ -49,7 +51,7 @@ func (s *stream) send(reply Reply, promptTokens int) {
 		}
 	}
 	for i, call := range reply.Calls {
-		s.call(i, call)
+		s.call(i, call, reply.Quirk)
 		if !s.wait(s.delay) {
 			return
 		}
@@ -76,45 +78,111 @@ func (s *stream) breaks(f Fault) bool {
 	return true
 }
 
-func (s *stream) call(index int, call Call) {
-	id := call.ID
-	if id == "" {
-		id = fmt.Sprintf("call_%d", index)
+// reasoning comes in pieces that make one block, whose signature comes last.
+func (s *stream) reasoning(text string) {
+	if text == "" {
+		return
 	}
-	s.delta(map[string]any{"tool_calls": []any{map[string]any{
-		"index": index, "id": id, "type": "function",
-		"function": map[string]any{"name": call.Name, "arguments": ""},
-	}}})
-	for rest := call.Arguments; rest != ""; {
+	block := func(fields map[string]any) map[string]any {
+		fields["type"], fields["index"], fields["format"] = "reasoning.text", 0, "modeltest-v1"
+		return fields
+	}
+	for _, word := range pieces(text) {
+		s.delta(map[string]any{"reasoning": word, "reasoning_details": []any{block(map[string]any{"text": word})}})
+	}
+	s.delta(map[string]any{"reasoning_details": []any{block(map[string]any{"text": "", "signature": Signature(text)})}})
+}
+
+// Signature is what a block of reasoning is signed with. A server that gets the block back with
+// another text or signature refuses it.
+func Signature(text string) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(text))) }
+
+func callID(index int, call Call) string {
+	if call.ID != "" {
+		return call.ID
+	}
+	return fmt.Sprintf("call_%d", index)
+}
+
+func (s *stream) call(index int, call Call, quirk Quirk) {
+	piece := func(c map[string]any) {
+		if quirk != NoIndex {
+			c["index"] = index
+		}
+		s.delta(map[string]any{"tool_calls": []any{c}})
+	}
+	function := map[string]any{"name": call.Name, "arguments": ""}
+	rest := call.Arguments
+	if quirk == ObjectArguments && json.Valid([]byte(rest)) {
+		function["arguments"], rest = json.RawMessage(rest), ""
+	}
+	piece(map[string]any{"id": callID(index, call), "type": "function", "function": function})
+	for rest != "" {
 		n := min(argumentPiece, len(rest))
 		for n < len(rest) && !utf8.RuneStart(rest[n]) {
 			n++
 		}
-		s.delta(map[string]any{"tool_calls": []any{map[string]any{
-			"index": index, "function": map[string]any{"arguments": rest[:n]},
-		}}})
+		piece(map[string]any{"function": map[string]any{"arguments": rest[:n]}})
 		rest = rest[n:]
 	}
 }
 
 func (s *stream) finish(reply Reply, promptTokens int) {
-	reason := reply.Finish
-	if reason == "" {
-		reason = "stop"
-		if len(reply.Calls) > 0 {
-			reason = "tool_calls"
-		}
+	s.chunk([]any{map[string]any{"index": 0, "delta": map[string]any{}, "finish_reason": finishReason(reply)}}, nil)
+	if u := s.usage(reply, promptTokens); u != nil {
+		s.chunk([]any{}, u)
 	}
-	s.chunk([]any{map[string]any{"index": 0, "delta": map[string]any{}, "finish_reason": reason}}, nil)
-	usage := map[string]any{
+	if reply.Quirk != NoDone {
+		s.write("data: [DONE]\n\n")
+	}
+}
+
+func finishReason(reply Reply) string {
+	switch {
+	case reply.Finish != "":
+		return reply.Finish
+	case len(reply.Calls) > 0:
+		return "tool_calls"
+	}
+	return "stop"
+}
+
+func (s *stream) usage(reply Reply, promptTokens int) map[string]any {
+	if reply.Quirk == NoUsage {
+		return nil
+	}
+	if reply.PromptTokens > 0 {
+		promptTokens = reply.PromptTokens
+	}
+	u := map[string]any{
 		"prompt_tokens": promptTokens, "completion_tokens": s.sent, "total_tokens": promptTokens + s.sent,
 		"prompt_tokens_details": map[string]any{"cached_tokens": 0}, "cost": reply.Cost,
 	}
-	if reply.Unpriced {
-		delete(usage, "cost")
+	if reply.Quirk == NoCost {
+		delete(u, "cost")
 	}
-	s.chunk([]any{}, usage)
-	s.write("data: [DONE]\n\n")
+	return u
+}
+
+// sendWhole answers as a server does that cannot stream.
+func (s *stream) sendWhole(reply Reply, promptTokens int) {
+	message := map[string]any{"role": "assistant", "content": reply.Text}
+	var calls []any
+	for i, call := range reply.Calls {
+		calls = append(calls, map[string]any{
+			"id": callID(i, call), "type": "function",
+			"function": map[string]any{"name": call.Name, "arguments": call.Arguments},
+		})
+	}
+	if calls != nil {
+		message["tool_calls"] = calls
+	}
+	s.sent = len(reply.Text) / 4
+	writeJSON(s.w, http.StatusOK, map[string]any{
+		"id": "chatcmpl-modeltest", "object": "chat.completion", "model": s.model,
+		"choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": finishReason(reply)}},
+		"usage":   s.usage(reply, promptTokens),
+	})
 }
 
 func (s *stream) delta(d map[string]any) {

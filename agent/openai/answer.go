@@ -3,63 +3,48 @@ package openai
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 
 	"agent-sandboxing/agent"
-	"agent-sandboxing/core"
 )
 
 // chunk is one data line, as far as it is used. What providers send in several forms stays raw.
 type chunk struct {
-	Model   string `json:"model"`
-	Object  string `json:"object"`
-	Choices []struct {
-		Index        int     `json:"index"`
-		Delta        delta   `json:"delta"`
-		FinishReason *string `json:"finish_reason"`
-	} `json:"choices"`
-	Usage *usage `json:"usage"`
+	ID       string          `json:"id"`
+	Model    string          `json:"model"`
+	Provider string          `json:"provider"`
+	Choices  []choice        `json:"choices"`
+	Usage    json.RawMessage `json:"usage"`
+}
+
+type choice struct {
+	Index        int             `json:"index"`
+	Delta        delta           `json:"delta"`
+	Message      *delta          `json:"message"` // of a whole completion, where none was streamed
+	FinishReason *string         `json:"finish_reason"`
+	Error        json.RawMessage `json:"error"`
 }
 
 type delta struct {
-	Content   json.RawMessage `json:"content"`
-	Refusal   *string         `json:"refusal"`
-	ToolCalls []toolDelta     `json:"tool_calls"`
-}
-
-type toolDelta struct {
-	Index    *int   `json:"index"`
-	ID       string `json:"id"`
-	Function struct {
-		Name      string          `json:"name"`
-		Arguments json.RawMessage `json:"arguments"`
-	} `json:"function"`
-}
-
-type usage struct {
-	PromptTokens     int64           `json:"prompt_tokens"`
-	CompletionTokens int64           `json:"completion_tokens"`
-	Cost             json.RawMessage `json:"cost"`
-	Details          *struct {
-		Cached int64 `json:"cached_tokens"`
-	} `json:"prompt_tokens_details"`
+	Content          json.RawMessage `json:"content"`
+	Refusal          *string         `json:"refusal"`
+	Reasoning        json.RawMessage `json:"reasoning"`
+	ReasoningContent json.RawMessage `json:"reasoning_content"`
+	ReasoningDetails json.RawMessage `json:"reasoning_details"`
+	ToolCalls        []toolDelta     `json:"tool_calls"`
 }
 
 // answer is a response while it comes in.
 type answer struct {
-	text    strings.Builder
-	refusal bool
-	calls   []*partialCall
-	finish  string
-	model   string
-	usage   *usage
-}
-
-type partialCall struct {
-	index     int // -1 when the provider gives none
-	id, name  string
-	arguments strings.Builder
+	text       strings.Builder
+	reasoning  reasoning
+	refusal    bool
+	calls      []*partialCall
+	finish     string
+	model      string
+	provider   string
+	generation string
+	usage      *usage
 }
 
 // add takes one data line.
@@ -70,31 +55,33 @@ func (a *answer) add(raw []byte, text func(string)) error {
 	var c chunk
 	if err := json.Unmarshal(raw, &c); err != nil {
 		f := streamError("The model's answer could not be read.")
-		f.err = f.err.Because(errors.New("a data line is not valid JSON"))
+		f.err = f.err.Because(errors.New("a data line is not a chunk"))
 		return f
 	}
 	if c.Model != "" {
 		a.model = c.Model
 	}
-	if c.Usage != nil {
-		a.usage = c.Usage
+	if c.Provider != "" {
+		a.provider = c.Provider
+	}
+	if a.generation == "" {
+		a.generation = c.ID
+	}
+	if u := readUsage(c.Usage); u != nil {
+		a.usage = u
 	}
 	for _, choice := range c.Choices {
 		if choice.Index != 0 {
 			continue
 		}
-		if s := contentText(choice.Delta.Content); s != "" {
-			a.text.WriteString(s)
-			if text != nil {
-				text(s)
-			}
+		if isSet(choice.Error) {
+			return errorFrame([]byte(`{"error":` + string(choice.Error) + `}`))
 		}
-		if r := choice.Delta.Refusal; r != nil && *r != "" {
-			a.refusal = true
+		d := choice.Delta
+		if choice.Message != nil {
+			d = *choice.Message
 		}
-		for _, call := range choice.Delta.ToolCalls {
-			a.addCall(call)
-		}
+		a.addDelta(d, text)
 		if choice.FinishReason != nil && *choice.FinishReason != "" {
 			a.finish = *choice.FinishReason
 		}
@@ -102,38 +89,19 @@ func (a *answer) add(raw []byte, text func(string)) error {
 	return nil
 }
 
-// addCall joins the pieces of calls. They belong together by index; where that is missing, or one
-// index is used for two calls, a new id begins a new call.
-func (a *answer) addCall(d toolDelta) {
-	var call *partialCall
-	if d.Index == nil && len(a.calls) > 0 {
-		call = a.calls[len(a.calls)-1]
-	}
-	if d.Index != nil {
-		for _, c := range a.calls {
-			if c.index == *d.Index {
-				call = c
-			}
+func (a *answer) addDelta(d delta, text func(string)) {
+	if s := contentText(d.Content); s != "" {
+		a.text.WriteString(s)
+		if text != nil {
+			text(s)
 		}
 	}
-	if call == nil || d.ID != "" && call.id != "" && d.ID != call.id {
-		call = &partialCall{index: -1}
-		if d.Index != nil {
-			call.index = *d.Index
-		}
-		a.calls = append(a.calls, call)
+	if d.Refusal != nil && *d.Refusal != "" {
+		a.refusal = true
 	}
-	if d.ID != "" {
-		call.id = d.ID
-	}
-	if d.Function.Name != "" && call.name == "" {
-		call.name = d.Function.Name
-	}
-	var piece string
-	if json.Unmarshal(d.Function.Arguments, &piece) == nil {
-		call.arguments.WriteString(piece)
-	} else if len(d.Function.Arguments) > 0 {
-		call.arguments.Write(d.Function.Arguments) // an object in place of text
+	a.reasoning.add(d)
+	for _, call := range d.ToolCalls {
+		a.addCall(call)
 	}
 }
 
@@ -156,30 +124,16 @@ func contentText(raw json.RawMessage) string {
 }
 
 // response is the finished answer. Without a reason for finishing there is none.
-func (a *answer) response() (agent.Response, error) {
-	out := agent.Response{Text: a.text.String(), Model: a.model}
-	if a.usage != nil {
-		out.UsageKnown = true
-		out.Usage = core.Usage{
-			PromptTokens:     a.usage.PromptTokens,
-			CompletionTokens: a.usage.CompletionTokens,
-			CostUSD:          cost(a.usage.Cost),
-		}
-		if a.usage.Details != nil {
-			out.Usage.CachedTokens = a.usage.Details.Cached
-		}
+func (a *answer) response(replay Replay) (agent.Response, error) {
+	out := agent.Response{
+		Text: a.text.String(), Calls: a.wholeCalls(), Reasoning: a.reasoning.whole(replay),
+		Model: a.model, Provider: a.provider, Generation: a.generation, CostSource: agent.CostUnknown,
 	}
-	seen := map[string]bool{}
-	for i, c := range a.calls {
-		id := c.id
-		if id == "" {
-			id = fmt.Sprintf("call_%d", i)
+	if a.usage != nil {
+		out.UsageKnown, out.Usage = true, a.usage.record()
+		if out.Usage.CostUSD != nil {
+			out.CostSource = agent.CostKnown
 		}
-		for base, n := id, 2; seen[id]; n++ {
-			id = fmt.Sprintf("%s_%d", base, n)
-		}
-		seen[id] = true
-		out.Calls = append(out.Calls, agent.ToolCall{ID: id, Name: c.name, Arguments: c.arguments.String()})
 	}
 	switch a.finish {
 	case "":
@@ -202,30 +156,5 @@ func (a *answer) response() (agent.Response, error) {
 	return out, nil
 }
 
-// cost reads a price in dollars: a number, a number as text, or an object with a total.
-func cost(raw json.RawMessage) *float64 {
-	var n float64
-	if len(raw) == 0 || string(raw) == "null" {
-		return nil
-	}
-	if json.Unmarshal(raw, &n) == nil {
-		return &n
-	}
-	var number json.Number
-	if json.Unmarshal(raw, &number) == nil {
-		if n, err := number.Float64(); err == nil {
-			return &n
-		}
-	}
-	var object struct {
-		Total *float64 `json:"total"`
-		Cost  *float64 `json:"total_cost"`
-	}
-	if json.Unmarshal(raw, &object) != nil {
-		return nil
-	}
-	if object.Total != nil {
-		return object.Total
-	}
-	return object.Cost
-}
+// isSet: the field is there and not null.
+func isSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }

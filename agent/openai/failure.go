@@ -52,6 +52,9 @@ func unreachable(cause error) *failure {
 // statusFailure maps an HTTP status. The body is only matched, never kept.
 func statusFailure(status int, body []byte, after time.Duration) *failure {
 	f := codeFailure(status, body)
+	if after > maxRetryAfter && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
+		f = fail(core.CodeModelRateLimited, "The model provider asks to be left alone for "+patience(after)+". Send the message again after that.")
+	}
 	f.err = f.err.Because(fmt.Errorf("status %d", status))
 	f.after = after
 	switch status {
@@ -59,6 +62,17 @@ func statusFailure(status int, body []byte, after time.Duration) *failure {
 		f.retry, f.reason = true, fmt.Sprintf("the provider answered with status %d", status)
 	}
 	return f
+}
+
+// patience is a time in words, never shorter than it is.
+func patience(d time.Duration) string {
+	if d > time.Hour {
+		return fmt.Sprintf("%d hours", (d+time.Hour-1)/time.Hour)
+	}
+	if d > time.Minute {
+		return fmt.Sprintf("%d minutes", (d+time.Minute-1)/time.Minute)
+	}
+	return fmt.Sprintf("%d seconds", (d+time.Second-1)/time.Second)
 }
 
 func codeFailure(status int, body []byte) *failure {

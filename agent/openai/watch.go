@@ -18,6 +18,7 @@ type watch struct {
 	phase  *time.Timer
 	idle   *time.Timer
 	begun  atomic.Bool
+	talked atomic.Bool
 }
 
 func newWatch(limits Timeouts, stop context.CancelCauseFunc) *watch {
@@ -40,10 +41,16 @@ func (w *watch) headers() {
 func (w *watch) line() { w.idle.Reset(w.limits.Idle) }
 
 // data: a data line came.
-func (w *watch) data() { w.phase.Reset(w.limits.Progress) }
+func (w *watch) data() {
+	w.talked.Store(true)
+	w.phase.Reset(w.limits.Progress)
+}
 
 // answered says that the endpoint has begun to answer.
 func (w *watch) answered() bool { return w.begun.Load() }
+
+// spoke says that a data line has come.
+func (w *watch) spoke() bool { return w.talked.Load() }
 
 func (w *watch) end() {
 	w.phase.Stop()

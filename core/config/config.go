@@ -27,6 +27,7 @@ const (
 	Worker  Role = "worker"  // agent, git, Docker
 	Migrate Role = "migrate" // database only
 	Doctor  Role = "doctor"  // reads everything, demands nothing
+	Probe   Role = "probe"   // speaks to the model only
 )
 
 // Config is the whole configuration. Empty fields are documented defaults.
@@ -84,10 +85,25 @@ type Model struct {
 	ModelPriceInput  *float64 `env:"MODEL_PRICE_INPUT"`
 	ModelPriceOutput *float64 `env:"MODEL_PRICE_OUTPUT"`
 	ModelPriceCached *float64 `env:"MODEL_PRICE_CACHED"`
+	// What the endpoint and the model understand. Empty follows from MODEL_BASE_URL and AGENT_MODEL.
+	ModelDialect         string   `env:"MODEL_DIALECT"`
+	ModelReasoningReplay string   `env:"MODEL_REASONING_REPLAY"`
+	ModelReasoningEffort string   `env:"MODEL_REASONING_EFFORT"`
+	ModelSchema          string   `env:"MODEL_SCHEMA" envDefault:"full"`
+	ModelMaxOutput       int      `env:"MODEL_MAX_OUTPUT"` // tokens; 0 leaves it to the provider
+	ModelOneCall         bool     `env:"MODEL_ONE_CALL"`
+	ModelProviders       []string `env:"MODEL_PROVIDERS"`
+	ModelAllowRetention  bool     `env:"MODEL_ALLOW_RETENTION"`
+	ModelRetries         int      `env:"MODEL_RETRIES" envDefault:"2"`
 }
 
 // ReportsCost says that the endpoint tells the cost of each request.
-func (m Model) ReportsCost() bool { return strings.Contains(m.ModelBaseURL, "://openrouter.ai/") }
+func (m Model) ReportsCost() bool {
+	if m.ModelDialect != "" {
+		return m.ModelDialect == "openrouter"
+	}
+	return strings.Contains(m.ModelBaseURL, "://openrouter.ai/")
+}
 
 // Sandbox bounds each session's container; Memory is MiB.
 type Sandbox struct {
@@ -189,6 +205,9 @@ func (c *Config) check(role Role) []error {
 	if role == Migrate || role == Doctor {
 		return p
 	}
+	if role == Probe {
+		return append(p, c.Model.check()...)
+	}
 	p = append(p, c.checkAddress()...)
 	if role != Serve {
 		if c.DatabaseURL.Empty() {
@@ -251,6 +270,7 @@ func (c *Config) checkWorker() []error {
 		p = append(p, errors.New("OPENROUTER_API_KEY is not set: the agent needs a key for MODEL_BASE_URL"))
 	}
 	p = append(p, c.checkMoney()...)
+	p = append(p, c.Model.check()...)
 	if c.Sandbox.Runtime != "runc" && c.Sandbox.Runtime != "runsc" {
 		p = append(p, errors.New("SANDBOX_RUNTIME must be runc or runsc"))
 	}
@@ -259,6 +279,35 @@ func (c *Config) checkWorker() []error {
 	}
 	if c.CloneDepth < 0 {
 		p = append(p, errors.New("CLONE_DEPTH must be 0 (everything) or a number of commits"))
+	}
+	return p
+}
+
+// maxRetries keeps a busy provider from holding up a turn.
+const maxRetries = 5
+
+func (m Model) check() []error {
+	var p []error
+	if m.OpenRouterAPIKey.Empty() {
+		p = append(p, errors.New("OPENROUTER_API_KEY is not set: the agent needs a key for MODEL_BASE_URL"))
+	}
+	for _, setting := range []struct {
+		name, value string
+		allowed     []string
+	}{
+		{"MODEL_DIALECT", m.ModelDialect, []string{"", "openai", "openrouter"}},
+		{"MODEL_REASONING_REPLAY", m.ModelReasoningReplay, []string{"", "none", "details", "reasoning_content"}},
+		{"MODEL_SCHEMA", m.ModelSchema, []string{"full", "minimal"}},
+	} {
+		if !slices.Contains(setting.allowed, setting.value) {
+			p = append(p, fmt.Errorf("%s must be one of %s", setting.name, strings.TrimPrefix(strings.Join(setting.allowed, ", "), ", ")))
+		}
+	}
+	if m.ModelMaxOutput < 0 {
+		p = append(p, errors.New("MODEL_MAX_OUTPUT must be 0 (the provider's own) or a number of tokens"))
+	}
+	if m.ModelRetries < 0 || m.ModelRetries > maxRetries {
+		p = append(p, fmt.Errorf("MODEL_RETRIES must be 0 to %d", maxRetries))
 	}
 	return p
 }

@@ -115,3 +115,29 @@ func TestConfig_NeverPrintsASecret(t *testing.T) {
 		}
 	}
 }
+
+func TestParse_ModelSettingsAreChecked(t *testing.T) {
+	t.Parallel()
+	for name, wrong := range map[string]string{
+		"MODEL_DIALECT": "anthropic", "MODEL_REASONING_REPLAY": "yes", "MODEL_SCHEMA": "small", "MODEL_MAX_OUTPUT": "-1", "MODEL_RETRIES": "6",
+	} {
+		for _, role := range []Role{Serve, Probe} {
+			vars := valid()
+			vars[name] = wrong
+			if _, err := Parse(role, vars); err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s took %s=%s: %v", role, name, wrong, err)
+			}
+		}
+	}
+}
+
+func TestParse_ProbeNeedsTheModelAlone(t *testing.T) {
+	t.Parallel()
+	c, err := Parse(Probe, map[string]string{"HOME": "/home/x", "OPENROUTER_API_KEY": "k", "MODEL_PROVIDERS": "one,two"})
+	if err != nil || !slices.Equal(c.Model.ModelProviders, []string{"one", "two"}) || c.Model.ModelRetries != 2 {
+		t.Errorf("%+v, %v", c.Model, err)
+	}
+	if _, err := Parse(Probe, map[string]string{"HOME": "/home/x"}); err == nil || !strings.Contains(err.Error(), "OPENROUTER_API_KEY") {
+		t.Errorf("got %v", err)
+	}
+}

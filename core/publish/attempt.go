@@ -184,8 +184,12 @@ func (a *attempt) fetch(ctx context.Context, q *mirror.Quarantine) (tree string,
 // commit makes the commit and writes its name to the ledger before it is pushed. A repeat with the
 // same work tree makes the same commit; one whose tree differs was never pushed and is replaced.
 func (a *attempt) commit(ctx context.Context, q *mirror.Quarantine, tree, parent string) error {
+	request, err := a.store.LastRequest(ctx, a.session.ID)
+	if err != nil {
+		return err
+	}
 	sha, err := q.Commit(ctx, mirror.Commit{
-		Tree: tree, Parent: parent, Message: a.commitMessage(), Name: a.bot.Name, Email: a.bot.Email, When: a.p.CreatedAt,
+		Tree: tree, Parent: parent, Message: a.commitMessage(request), Name: a.bot.Name, Email: a.bot.Email, When: a.p.CreatedAt,
 	})
 	if err != nil {
 		return err

@@ -22,6 +22,8 @@ type Store interface {
 	// PublicationByCommit is the session's publication that made this commit, whatever became of it,
 	// nil when none did: a push whose answer was lost leaves our commit on GitHub and a failed row.
 	PublicationByCommit(ctx context.Context, id core.SessionID, commit string) (*core.Publication, error)
+	// LastRequest is the text of the message that was worked on last, "" when none was.
+	LastRequest(ctx context.Context, id core.SessionID) (string, error)
 	User(ctx context.Context, id core.UserID) (core.User, error)
 }
 

@@ -50,11 +50,19 @@ func (a *attempt) create(ctx context.Context, changes []mirror.Change) (core.Pul
 }
 
 // retext replaces our block in the text as GitHub has it. The title is rewritten only while it is
-// still ours. Without a difference nothing is sent.
+// still ours, and by the agent only while no person stands behind the text. Without a difference
+// nothing is sent. The ledger keeps the words that stand in the end.
 func (a *attempt) retext(ctx context.Context, pr core.PullRequest, changes []mirror.Change) (core.PullRequest, error) {
 	text := core.PullRequestText{Body: a.body(pr.Body, changes)}
+	standing := a.words(pr.Body)
+	if standing.person && a.p.MessageID != "" {
+		a.p.Title = pr.Title
+	}
 	if a.known != nil && a.known.Title == pr.Title && a.title() != pr.Title {
 		text.Title = a.title()
+	}
+	if standing.text != a.asked().text {
+		a.p.Body = standing.text
 	}
 	if sameText(text.Body, pr.Body) {
 		text.Body = ""

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -34,13 +35,24 @@ func (a *attempt) title() string {
 	return "Changes of session " + core.Short(a.session.ID)
 }
 
-// commitMessage is the title, the first paragraph of the text, and who asked for it where.
-func (a *attempt) commitMessage() string {
+// subject is the title, or for a later commit under the same title the first line of request, which
+// says what is new.
+func (a *attempt) subject(request string) string {
+	title := a.title()
+	if a.known == nil || a.known.Title != title {
+		return title
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(request), "\n")
+	return cmp.Or(cleanLine(a.redact(first), maxTitle), title)
+}
+
+// commitMessage is the subject, the first paragraph of the text, and who asked for it where.
+func (a *attempt) commitMessage(request string) string {
 	name := cleanLine(a.person.Name, maxTitle)
 	if name = strings.NewReplacer("<", "", ">", "").Replace(name); name == "" {
 		name = a.person.Login
 	}
-	parts := []string{a.title()}
+	parts := []string{a.subject(request)}
 	first, _, _ := strings.Cut(strings.TrimSpace(cleanText(a.redact(a.p.Body))), "\n\n")
 	if first = strings.TrimSpace(forged.ReplaceAllString(redact.Cut(first, minBlock), "")); first != "" {
 		parts = append(parts, first)
@@ -62,6 +74,7 @@ func (a *attempt) link() string {
 
 // body puts our block in the place of the earlier one, or after the people's text.
 func (a *attempt) body(existing string, changes []mirror.Change) string {
+	w := a.words(existing)
 	before, after := existing, ""
 	if i := strings.Index(existing, beginMark); i >= 0 {
 		before, after = existing[:i], existing[i:]
@@ -73,21 +86,22 @@ func (a *attempt) body(existing string, changes []mirror.Change) string {
 	} else if strings.TrimSpace(existing) != "" {
 		before = strings.TrimRight(existing, "\r\n") + "\n\n"
 	}
-	return before + a.block(max(maxBody-len(before)-len(after), minBlock), changes) + after
+	return before + a.block(w, max(maxBody-len(before)-len(after), minBlock), changes) + after
 }
 
-// block is everything we say, in at most limit bytes: the foot first, then the summary, then as many
+// block is everything we say, in at most limit bytes: the foot first, then the words, then as many
 // files as fit.
-func (a *attempt) block(limit int, changes []mirror.Change) string {
+func (a *attempt) block(w words, limit int, changes []mirror.Change) string {
 	foot := "Requested by @" + a.person.Login
 	if link := a.link(); link != "" {
 		foot += " in [this session](" + link + ")"
 	}
 	foot += ".\n" + endMark
-	room := limit - len(beginMark) - len(foot) - 8
-	summary := redact.Cut(strings.TrimSpace(cleanText(a.redact(a.p.Body))), min(maxSummary, room/2))
-	if summary != "" {
-		summary += "\n\n"
+	room := limit - len(beginMark) - len(foot) - len(w.mark()) - 10
+	w = w.cut(min(maxSummary, room/2))
+	summary := w.mark() + "\n\n"
+	if w.text != "" {
+		summary = w.text + "\n\n" + summary
 	}
 	room -= len(summary)
 	files := make([]core.ChangedFile, len(changes))

@@ -70,6 +70,7 @@ func TestBody_IsOurBlock(t *testing.T) {
 	}
 	want := strings.Join([]string{
 		"<!-- agent-session:begin -->", "Adds a greeting.", "",
+		"<!-- agent-session:words person " + sumOf("Adds a greeting.") + " -->", "",
 		"**Changed files** (3, +3 −1)", "",
 		"- `` a`b.go `` +3 −1", "- `old` → `\"new\\nline\"` renamed, +0 −0", "- `p.png` binary, modified", "",
 		"**Left out of this pull request**", "", "- `big.bin: new binary file`", "",
@@ -125,7 +126,7 @@ func TestCommitMessage_TrailersCannotBeForged(t *testing.T) {
 	a.person.Name = "Octo\n<Dev>"
 	want := "T\n\nFirst.\n\nCo-authored-by: Octo Dev <7+octo-dev@users.noreply.github.com>\n" +
 		"Agent-Session: https://agent.example.com/chat-sessions/0198c0de-0000-7000-8000-00000000cafe"
-	if got := a.commitMessage(); got != want {
+	if got := a.commitMessage(""); got != want {
 		t.Errorf("message = %q", got)
 	}
 }
@@ -134,7 +135,7 @@ func TestTexts_AreRedacted(t *testing.T) {
 	t.Parallel()
 	a := newAttempt("key s3cr3t", "with s3cr3t")
 	a.redact = func(s string) string { return strings.ReplaceAll(s, "s3cr3t", "[secret]") }
-	if all := a.title() + a.body("", nil) + a.commitMessage(); strings.Contains(all, "s3cr3t") || strings.Count(all, "[secret]") != 4 {
+	if all := a.title() + a.body("", nil) + a.commitMessage(""); strings.Contains(all, "s3cr3t") || strings.Count(all, "[secret]") != 4 {
 		t.Errorf("texts = %q", all)
 	}
 }

@@ -226,3 +226,15 @@ func (s *Store) Conversation(ctx context.Context, id core.SessionID, before core
 	})
 	return texts, mapError(err)
 }
+
+// LastRequest is the text of the session's message that was worked on last, "" when none was.
+func (s *Store) LastRequest(ctx context.Context, id core.SessionID) (string, error) {
+	var text string
+	err := s.pool.QueryRow(ctx, `
+		SELECT text FROM messages WHERE session_id = $1 AND role = 'user' AND started_at IS NOT NULL
+		ORDER BY started_at DESC LIMIT 1`, id).Scan(&text)
+	if isNone(err) {
+		return "", nil
+	}
+	return text, mapError(err)
+}
