@@ -1,9 +1,10 @@
 # make demo    the whole product on stand-ins, one address to open      make test    everything that CI tests
 # make build   the binary                                               make lint    golangci-lint, pinned
 # make bench   figures beside their baselines                           make demo-check   the journey in Chromium
+# make edit-fuzz   a million random edits, none of which may touch what was not matched
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: build generate generate-check demo demo-check fleet-check faults-check test lint bench clean toolbox
+.PHONY: build generate generate-check demo demo-check fleet-check faults-check test edit-fuzz lint bench clean toolbox
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/agent-sandboxing
 GOLANGCI_LINT := $(CACHE)/bin/golangci-lint-v2.15.0
@@ -49,6 +50,9 @@ faults-check:
 test:
 	@scripts/setup test
 	@scripts/test $(TEST_FLAGS) $(TEST_PACKAGES)
+
+edit-fuzz:
+	@set -o pipefail; go test ./agent/tools -run TestEdit_ChangesNothingOutsideTheMatch -edits 1000000 -v | grep -v '^==='
 
 bench:
 	@scripts/setup test

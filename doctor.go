@@ -83,7 +83,7 @@ func examine(ctx context.Context, cfg config.Config) []finding {
 
 func checkConfiguration(context.Context, config.Config) []finding {
 	if _, err := config.Load(config.Serve); err != nil {
-		return []finding{{"configuration", absent, strings.ReplaceAll(err.Error(), "\n", "; "), "Set these variables; the README describes each."}}
+		return []finding{{"configuration", absent, strings.ReplaceAll(err.Error(), "\n", "; "), "Set these variables; OPERATIONS.md describes each."}}
 	}
 	return []finding{{"configuration", fine, "complete for serve", ""}}
 }
@@ -123,11 +123,7 @@ func checkDocker(ctx context.Context, cfg config.Config) []finding {
 		return []finding{{"docker", absent, core.MessageOf(err), "Start it (scripts/dockerd ensure), or set DOCKER_HOST."}}
 	}
 	all := []finding{{"docker", fine, c.ServerVersion + ", cgroup " + c.CgroupVersion + ", runtime " + c.Runtime, ""}}
-	if c.ImageReady {
-		all = append(all, finding{"image", fine, c.ImageRef, ""})
-	} else {
-		all = append(all, finding{"image", absent, "the sandbox image is not on this host", "Run scripts/build-image, then set SANDBOX_IMAGE to what it prints."})
-	}
+	all = append(all, checkImage(cfg.Sandbox.Image, c.ImageReady))
 	if !c.Seccomp {
 		all = append(all, finding{"seccomp", degraded, "this daemon cannot filter system calls", "Use a kernel and daemon with seccomp."})
 	}
@@ -135,6 +131,17 @@ func checkDocker(ctx context.Context, cfg config.Config) []finding {
 		all = append(all, finding{"isolation", degraded, "containers share the host's kernel", "For hostile tenants install gVisor and set SANDBOX_RUNTIME=runsc."})
 	}
 	return all
+}
+
+func checkImage(image string, ready bool) finding {
+	const remedy = "Run scripts/build-image on the Docker host, then set SANDBOX_IMAGE to the last line that it prints."
+	switch {
+	case image == "":
+		return finding{"image", absent, "SANDBOX_IMAGE is not set", remedy}
+	case !ready:
+		return finding{"image", absent, image + " is not on the Docker host", remedy}
+	}
+	return finding{"image", fine, image, ""}
 }
 
 func checkToolbox(context.Context, config.Config) []finding {
@@ -149,9 +156,12 @@ func checkGitHub(ctx context.Context, cfg config.Config) []finding {
 	if err != nil {
 		return []finding{{"github", absent, err.Error(), "Correct GITHUB_BASE_URL."}}
 	}
+	if cfg.GitHub.AppPrivateKeyFile == "" {
+		return []finding{{"github", absent, "GITHUB_APP_PRIVATE_KEY_FILE is not set", "Generate a private key on the GitHub App's page and set its path."}}
+	}
 	key, err := os.ReadFile(cfg.GitHub.AppPrivateKeyFile)
 	if err != nil {
-		return []finding{{"github", absent, "the App's private key cannot be read", "Set GITHUB_APP_PRIVATE_KEY_FILE."}}
+		return []finding{{"github", absent, "the App's private key cannot be read", "Correct GITHUB_APP_PRIVATE_KEY_FILE."}}
 	}
 	app, err := github.NewApp(github.AppConfig{Bases: bases, AppID: cfg.GitHub.AppID, PrivateKey: key})
 	if err != nil {
@@ -170,6 +180,9 @@ func checkGitHub(ctx context.Context, cfg config.Config) []finding {
 func checkModel(ctx context.Context, cfg config.Config) []finding {
 	bad := func(detail string) []finding {
 		return []finding{{"model", absent, detail, "Check MODEL_BASE_URL and OPENROUTER_API_KEY."}}
+	}
+	if cfg.Model.OpenRouterAPIKey.Empty() {
+		return bad("OPENROUTER_API_KEY is not set")
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(cfg.Model.ModelBaseURL, "/")+"/models", nil)
 	if err != nil {

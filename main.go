@@ -25,6 +25,8 @@ type cli struct {
 	Doctor  doctorCmd  `cmd:"" help:"Check every dependency and say what to do about each."`
 	Model   modelCmd   `cmd:"" help:"Look at the model."`
 	Version versionCmd `cmd:"" help:"Print the version."`
+
+	VersionFlag kong.VersionFlag `name:"version" help:"Print the version and end."`
 }
 
 type (
@@ -43,8 +45,8 @@ func main() {
 	defer stop()
 	var c cli
 	k := kong.Parse(&c, kong.Name("agent-sandboxing"), kong.UsageOnError(),
-		kong.Description("A self-hosted cloud coding agent. Configuration comes from the environment; the README lists every variable."),
-		kong.BindTo(ctx, (*context.Context)(nil)))
+		kong.Description("A self-hosted cloud coding agent. Configuration comes from the environment; OPERATIONS.md lists every variable."),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Vars{"version": version})
 	if err := k.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "agent-sandboxing:", err)
 		stop()

@@ -13,10 +13,10 @@ import (
 	"agent-sandboxing/core/config"
 )
 
-// readme is the file, or one section of it: from its heading to the next one of the same level.
-func readme(t *testing.T, heading string) string {
+// page is a document, or one section of it: from its heading to the next one of the same level.
+func page(t *testing.T, file, heading string) string {
 	t.Helper()
-	b, err := os.ReadFile("README.md")
+	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func readme(t *testing.T, heading string) string {
 	}
 	_, rest, found := strings.Cut(string(b), "\n"+heading+"\n")
 	if !found {
-		t.Fatalf("the README has no section %q", heading)
+		t.Fatalf("%s has no section %q", file, heading)
 	}
 	level := heading[:strings.IndexByte(heading, ' ')]
 	for _, end := range []string{"\n# ", "\n## ", "\n### "} {
@@ -52,70 +52,89 @@ func entries(section string) map[string]string {
 	return lines
 }
 
-// Every code that the program can show or store is on the operations page, and no other.
-func TestREADME_ListsEveryCode(t *testing.T) {
+// Every code that the program can show or store is in the list, and no other.
+func TestOperations_ListEveryCode(t *testing.T) {
 	t.Parallel()
 	codes := collectCodes(parseSource(t))
 	if len(codes) < 150 {
 		t.Fatalf("found only %d codes: the search is broken", len(codes))
 	}
-	listed := entries(readme(t, "### Codes"))
+	listed := entries(page(t, "OPERATIONS.md", "## Codes"))
 	for code, place := range codes {
 		if listed[code] == "" {
-			t.Errorf("the README does not list %s, made in %s", code, place)
+			t.Errorf("OPERATIONS.md does not list %s, made in %s", code, place)
 		}
 	}
 	for code := range listed {
 		if codes[code] == "" {
-			t.Errorf("the README lists %s, which the program does not know", code)
+			t.Errorf("OPERATIONS.md lists %s, which the program does not know", code)
 		}
 	}
 }
 
 // Every event type is there with every field of its payload.
-func TestREADME_ListsEveryEvent(t *testing.T) {
+func TestOperations_ListEveryEvent(t *testing.T) {
 	t.Parallel()
 	types, fields := collectEvents(parseSource(t)["core"])
 	if len(types) < 30 {
 		t.Fatalf("found only %d event types: the search is broken", len(types))
 	}
-	listed := entries(readme(t, "### Events"))
+	listed := entries(page(t, "OPERATIONS.md", "## Events"))
 	for event, payload := range types {
 		line, found := listed[event]
 		if !found {
-			t.Errorf("the README does not list the event %s", event)
+			t.Errorf("OPERATIONS.md does not list the event %s", event)
 		}
 		_, cells, _ := strings.Cut(line, "` |")
 		for _, field := range fields[payload] {
 			if found && !strings.Contains(cells, "`"+field+"`") {
-				t.Errorf("the README does not say that %s has a %s", event, field)
+				t.Errorf("OPERATIONS.md does not say that %s has a %s", event, field)
 			}
 		}
 	}
 	for event := range listed {
 		if types[event] == "" {
-			t.Errorf("the README lists the event %s, which the program does not know", event)
+			t.Errorf("OPERATIONS.md lists the event %s, which the program does not know", event)
 		}
 	}
 }
 
 // The table of variables is that of core/config, with its defaults.
-func TestREADME_ListsEveryVariable(t *testing.T) {
+func TestOperations_ListEveryVariable(t *testing.T) {
 	t.Parallel()
-	listed := entries(readme(t, "### Configuration"))
+	listed := entries(page(t, "OPERATIONS.md", "## Configuration"))
 	known := variables(reflect.TypeFor[config.Config](), "")
 	for name, fallback := range known {
 		switch line := listed[name]; {
 		case line == "":
-			t.Errorf("the README does not list %s", name)
+			t.Errorf("OPERATIONS.md does not list %s", name)
 		case !strings.Contains(line, "`"+fallback+"`") && fallback != "":
-			t.Errorf("the README does not say that %s defaults to %s", name, fallback)
+			t.Errorf("OPERATIONS.md does not say that %s defaults to %s", name, fallback)
 		}
 	}
 	for name := range listed {
 		if _, found := known[name]; !found {
-			t.Errorf("the README lists %s, which core/config does not read", name)
+			t.Errorf("OPERATIONS.md lists %s, which core/config does not read", name)
 		}
+	}
+}
+
+// What the README says to set is enough to start.
+func TestREADME_SaysWhatMustBeSet(t *testing.T) {
+	t.Parallel()
+	samples := map[string]string{
+		"GITHUB_CLIENT_ID": "id", "GITHUB_CLIENT_SECRET": "secret", "GITHUB_APP_ID": "7", "GITHUB_APP_PRIVATE_KEY_FILE": "core/config/testdata/key.pem",
+		"OPENROUTER_API_KEY": "key", "SANDBOX_IMAGE": "some/image:1", "ALLOWED_LOGINS": "octo-dev", "PUBLIC_URL": "https://agent.example.org",
+	}
+	vars := map[string]string{"HOME": "/home/octo-dev"}
+	for name := range entries(strings.ReplaceAll(page(t, "README.md", "## Run it for real"), "\n   |", "\n|")) {
+		if samples[name] == "" {
+			t.Errorf("no sample for %s", name)
+		}
+		vars[name] = samples[name]
+	}
+	if _, err := config.Parse(config.Serve, vars); err != nil {
+		t.Errorf("with what the README says to set: %v", err)
 	}
 }
 
@@ -136,18 +155,18 @@ func variables(of reflect.Type, prefix string) map[string]string {
 	return found
 }
 
-// Every folder is in the map, and every command and target that the README tells people to run exists.
-func TestREADME_NamesOnlyWhatIsThere(t *testing.T) {
+// Every folder is in the map, and every path and target that people are told of exists.
+func TestDocuments_NameOnlyWhatIsThere(t *testing.T) {
 	t.Parallel()
-	text := readme(t, "")
+	text := page(t, "README.md", "") + page(t, "OPERATIONS.md", "")
 	for _, folder := range folders(t) {
-		if !strings.Contains(readme(t, "## Where things are"), "`"+folder+"/") {
+		if !strings.Contains(page(t, "README.md", "## Where things are"), "`"+folder+"/") {
 			t.Errorf("the map of folders lacks %s", folder)
 		}
 	}
 	for _, path := range regexp.MustCompile(`\b(?:scripts|core|sandbox|agent)/[a-z/-]*[a-z]`).FindAllString(text, -1) {
 		if _, err := os.Stat(path); err != nil {
-			t.Errorf("the README names %s: %v", path, err)
+			t.Errorf("the documents name %s: %v", path, err)
 		}
 	}
 	makefile, err := os.ReadFile("Makefile")
@@ -156,7 +175,7 @@ func TestREADME_NamesOnlyWhatIsThere(t *testing.T) {
 	}
 	for _, target := range regexp.MustCompile("(?m)(?:^|`)make ([a-z-]+)").FindAllStringSubmatch(text, -1) {
 		if !strings.Contains(string(makefile), "\n"+target[1]+":") {
-			t.Errorf("the README names make %s, which the Makefile does not know", target[1])
+			t.Errorf("the documents name make %s, which the Makefile does not know", target[1])
 		}
 	}
 }

@@ -312,7 +312,7 @@ func TestRun_LongOutputIsKeptWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer := b.toolAnswers()[0]
-	if len(answer) > 52<<10 || !strings.Contains(answer, "Full output: /tmp/agent-out/") || !strings.HasSuffix(answer, "line 8999 xxxxxxxxxx") {
+	if len(answer) > 52<<10 || !strings.Contains(answer, "Full output (") || !strings.Contains(answer, ": /tmp/agent-out/") || !strings.HasSuffix(answer, "line 8999 xxxxxxxxxx") {
 		t.Errorf("answer of %d bytes, ends %q", len(answer), answer[len(answer)-100:])
 	}
 	if got := string(b.rec.full[0]); got != long.String() {

@@ -98,6 +98,15 @@ func TestDemo_WordsSteerIt(t *testing.T) {
 			t.Errorf("%v after %q", err, b.rec.results())
 		}
 	})
+	for _, prompt := range []string{"Fix the failing tests", "Fix the tests that fail, please", "Which tests\nfail after the change?"} {
+		t.Run("no fail in "+prompt, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, modeltest.Demo(), agent.Limits{}, files)
+			if _, err := b.run(t.Context(), prompt); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 	t.Run("test", func(t *testing.T) {
 		t.Parallel()
 		b := setup(t, modeltest.Demo(), agent.Limits{}, files)

@@ -22,7 +22,7 @@ const (
 )
 
 // Error is every failure that a person may see. Code is stable bare snake_case and listed in
-// the README; Message is safe to show and says what to do next; Err is the cause, for logs only.
+// OPERATIONS.md; Message is safe to show and says what to do next; Err is the cause, for logs only.
 type Error struct {
 	Kind    Kind
 	Code    string

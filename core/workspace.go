@@ -151,6 +151,9 @@ type SearchLine struct {
 	Number int // from 1
 	Text   string
 	Match  bool
+	// Length is how many characters the line has when Text is only a piece of it, else 0; Column is
+	// then where the match begins, in characters from 1.
+	Length, Column int
 }
 
 // SearchResult holds lines in path and line order. Ignored says that files which git ignores exist

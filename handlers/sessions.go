@@ -35,7 +35,7 @@ func (h *Handlers) List(c echo.Context) error {
 	p := pages.SessionsProps{
 		Layout: h.Frame(c, "Sessions", "sessions"), Query: r.Query, State: r.State, All: r.All,
 		PollURL: listURL(r, url.Values{"seen": {version}}),
-		Fresh:   len(rows) == 0 && r.Query == "" && r.State == "" && r.Before.IsZero(),
+		Fresh:   len(rows) == 0 && r.Query == "" && r.State == "" && r.Before.IsZero() && !r.All,
 	}
 	if !r.Before.IsZero() {
 		p.PollURL = "" // an older page does not move

@@ -6,7 +6,7 @@ package static
 func hashed(name string) string {
 	switch name {
 	case "app.css":
-		return "app-a0858b3ed51e.css"
+		return "app-5656646c5127.css"
 	case "app.js":
 		return "app-8bb3f0e3985f.js"
 	case "htmx.js":

@@ -16,8 +16,8 @@ const DemoModel = "scripted-demo"
 // knows no paths.
 //
 // Words of the prompt steer it: "slow" adds waiting steps of about 20 s in all, "publish" ends with
-// a pull request, "fail" ends with a provider's failure, "test" tries to run the tests, "endless"
-// never comes to an end by itself.
+// a pull request, "test" tries to run the tests. "fail", alone on a line or after "please", ends
+// with a provider's failure: people write of tests that fail. "endless" ends at a limit only.
 func Demo() Script { return demoScript{} }
 
 type demoScript struct{}
@@ -35,7 +35,7 @@ func (demoScript) Reply(req Request) Reply {
 			continue
 		}
 		if len(done) == 0 {
-			if d.wants("fail") && d.looked {
+			if failLine.MatchString(d.prompt) && d.looked {
 				return Reply{Fault: ServerError}
 			}
 			for i := range calls {
@@ -120,6 +120,9 @@ func newDemo(prompt string) *demo {
 	h.Write([]byte(prompt))
 	return &demo{prompt: prompt, seed: h.Sum32(), texts: map[string]string{}}
 }
+
+// failLine is a line that asks for a failure and for nothing else.
+var failLine = regexp.MustCompile(`(?im)^\W*(?:please\s+)?fail\W*$`)
 
 // wants says that a word, or one of several patterns between bars, is in the prompt.
 func (d *demo) wants(word string) bool {

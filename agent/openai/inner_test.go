@@ -23,7 +23,7 @@ func filtered(in io.Reader) ([]byte, error) {
 
 func TestFilter_BoundsWhatItTakes(t *testing.T) {
 	t.Parallel()
-	line := "data: " + strings.Repeat("x", 1<<20) + "\n"
+	line := ": " + strings.Repeat("x", 1<<20) + "\n"
 	tests := map[string]struct {
 		lines  int
 		ending string

@@ -33,6 +33,7 @@ type Finding struct {
 type Options struct {
 	ContextTokens int           // about how long the long prompt is; 60,000
 	Patience      time.Duration // for one request; 5 minutes
+	Promptly      time.Duration // for the end of a cancelled request; 5 seconds
 	Heard         func(Finding) // each finding as it is made
 }
 
@@ -81,6 +82,9 @@ func Run(ctx context.Context, model agent.Model, o Options) Report {
 	}
 	if o.Patience == 0 {
 		o.Patience = 5 * time.Minute
+	}
+	if o.Promptly == 0 {
+		o.Promptly = 5 * time.Second
 	}
 	p := &prober{model: model, options: o}
 	if p.answers(ctx) {

@@ -105,7 +105,7 @@ func TestRun_FindsNothingWrongWithAGoodEndpoint(t *testing.T) {
 	for _, o := range []openai.Options{{}, {Dialect: openai.DialectOpenRouter}, {Schema: openai.SchemaMinimal}} {
 		server, model := endpoint(t, diligent{}, o)
 		var heard []probe.Finding
-		report := probe.Run(t.Context(), model, probe.Options{ContextTokens: tokens, Heard: func(f probe.Finding) { heard = append(heard, f) }})
+		report := probe.Run(t.Context(), model, probe.Options{ContextTokens: tokens, Promptly: time.Hour, Heard: func(f probe.Finding) { heard = append(heard, f) }})
 		for _, f := range report.Findings {
 			if f.State != probe.Fine {
 				t.Errorf("%+v", f)
@@ -125,7 +125,7 @@ func TestRun_BearsWhatTheClientBears(t *testing.T) {
 	t.Parallel()
 	for _, quirk := range []modeltest.Quirk{modeltest.NoIndex, modeltest.ObjectArguments, modeltest.NoDone} {
 		_, model := endpoint(t, diligent{spoil: func(_ string, _ modeltest.Message, r *modeltest.Reply) { r.Quirk = quirk }}, openai.Options{})
-		if report := probe.Run(t.Context(), model, probe.Options{ContextTokens: tokens}); report.Worst() != probe.Fine {
+		if report := probe.Run(t.Context(), model, probe.Options{ContextTokens: tokens, Promptly: time.Hour}); report.Worst() != probe.Fine {
 			t.Errorf("%s: %s", quirk, report.Verdict())
 		}
 	}
@@ -189,7 +189,7 @@ func TestRun_SaysEachDefectInWords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, model := endpoint(t, diligent{spoil: test.spoil}, openai.Options{})
-			report := probe.Run(t.Context(), model, probe.Options{ContextTokens: tokens})
+			report := probe.Run(t.Context(), model, probe.Options{ContextTokens: tokens, Promptly: time.Hour})
 			others := 0
 			for _, f := range report.Findings {
 				switch {
@@ -252,7 +252,7 @@ func (d deaf) Stream(ctx context.Context, req agent.Request, on agent.Listener) 
 func TestRun_SaysThatACancelIsNotHeard(t *testing.T) {
 	t.Parallel()
 	_, model := endpoint(t, diligent{}, openai.Options{})
-	report := probe.Run(t.Context(), deaf{model}, probe.Options{ContextTokens: tokens})
+	report := probe.Run(t.Context(), deaf{model}, probe.Options{ContextTokens: tokens, Promptly: time.Hour})
 	if got := report.Verdict(); got != "The agent can work with this model. Not as it should be: cancel." {
 		t.Errorf("%s: %+v", got, report.Findings)
 	}

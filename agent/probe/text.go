@@ -46,9 +46,6 @@ func (p *prober) streams(ctx context.Context) {
 
 var errEnough = errors.New("the check has seen enough")
 
-// promptly is how long the end of a cancelled request may take.
-const promptly = 5 * time.Second
-
 func (p *prober) cancel(ctx context.Context) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -67,7 +64,7 @@ func (p *prober) cancel(ctx context.Context) {
 		p.found("cancel", Untested, "There was no text to cancel.")
 	case p.report.state("streams") == Degraded:
 		p.found("cancel", Untested, "The answer is whole before it can be cancelled.")
-	case !errors.Is(err, errEnough) || took > promptly:
+	case !errors.Is(err, errEnough) || took > p.options.Promptly:
 		p.found("cancel", Degraded, "A cancelled request goes on: people wait %s for the end of a turn that they have cancelled.", took.Round(time.Millisecond))
 	default:
 		p.found("cancel", Fine, "ends within %s", max(took, time.Millisecond).Round(time.Millisecond))

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"unicode/utf8"
 
 	"agent-sandboxing/agent"
 )
@@ -75,11 +76,18 @@ type edited struct {
 
 // apply makes all edits on one original, or none. The second result says why none.
 func apply(path, raw string, edits []replacement) (edited, *agent.Result) {
+	if !utf8.ValidString(raw) {
+		r := agent.Failed("not_utf8", "%s is not UTF-8 text. Change it with bash, for example with sed.", path)
+		return edited{}, &r
+	}
 	doc := newDocument(raw)
 	var spans []span
 	done := edited{}
 	for i, e := range edits {
 		found, r := locate(path, doc.text, e)
+		if line := placeholder(e.new, doc.text); r == nil && line > 0 {
+			r = omitted("newText", line)
+		}
 		if r != nil {
 			if len(edits) > 1 {
 				r.Text += fmt.Sprintf(" (edits[%d]; none of the %d edits was applied.)", i, len(edits))
@@ -157,7 +165,7 @@ func (e edited) report(path string) string {
 		word = "lines"
 	}
 	return fmt.Sprintf("Replaced %s in %s (%s %s%s).\n%s",
-		plural(e.blocks, "block"), path, word, numbers(e.lines, e.blocks), e.how.note(), e.diff)
+		plural(e.blocks, "block"), path, word, numbers(e.lines, e.blocks), e.how.note(), visible(e.diff))
 }
 
 // numbers lists line numbers; total says how many there are.

@@ -80,14 +80,15 @@ func (a *arguments) number(name string, low, high, fallback int) int {
 	return n
 }
 
-func (a *arguments) flag(name string) bool {
-	raw := a.get(name)
+// flag is true or false, also as a string; absent is false.
+func (a *arguments) flag(names ...string) bool {
+	raw := a.get(names...)
 	if raw == nil {
 		return false
 	}
 	b, err := strconv.ParseBool(strings.ToLower(strings.Trim(string(raw), `" `)))
 	if err != nil {
-		a.problems = append(a.problems, name+" must be true or false")
+		a.problems = append(a.problems, names[0]+" must be true or false")
 	}
 	return b
 }

@@ -10,21 +10,19 @@ import (
 	"agent-sandboxing/agent"
 	"agent-sandboxing/agent/bashpolicy"
 	"agent-sandboxing/core"
-	"agent-sandboxing/core/redact"
 )
 
 const (
-	maxCommand  = 8192 // bytes
-	headLines   = 400  // kept of an output with too many lines
-	tailLines   = 1600
+	maxCommand  = 8192    // bytes
 	maxFullCopy = 2 << 20 // bytes of a cut output that are kept as an artifact
 )
 
-// quiet keeps programs from waiting for a person, paging or painting.
+// quiet keeps programs from waiting for a person, paging or painting. An editor fails: one that did
+// nothing and succeeded would let git go on with a text that nobody wrote.
 func quiet() []string {
 	return []string{
 		"PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "TERM=dumb", "NO_COLOR=1", "CI=1",
-		"GIT_EDITOR=false", "GIT_SEQUENCE_EDITOR=false", // an editor that succeeded would run a rebase unchanged
+		"EDITOR=false", "VISUAL=false", "GIT_EDITOR=false", "GIT_SEQUENCE_EDITOR=false",
 	}
 }
 
@@ -64,7 +62,7 @@ func (t *bashTool) Run(ctx context.Context, args json.RawMessage) (agent.Result,
 		Shell:   canonical,
 		Env:     quiet(),
 		Timeout: time.Duration(timeout) * time.Second,
-		LogName: fmt.Sprintf("%s-%d.log", core.Short(t.message), t.runs),
+		LogName: t.logName(),
 	})
 	if err != nil {
 		return agent.FailedBy(ctx, err)
@@ -77,18 +75,19 @@ func (t *bashTool) Run(ctx context.Context, args json.RawMessage) (agent.Result,
 
 func (t *bashTool) answer(ctx context.Context, done core.CommandResult, timeout int) agent.Result {
 	r := agent.Result{Outcome: agent.OutcomeOK, Detail: fmt.Sprintf("exit %d", done.Exit), Exit: &done.Exit}
-	text := string(done.Head) + string(done.Tail)
-	switch {
-	case done.Omitted > 0:
-		r.Truncated = true
-		text = string(done.Head) + t.omitted(done) + string(done.Tail)
-		r.Full = t.wholeLog(ctx, done)
-	case done.Lines > headLines+tailLines:
-		r.Truncated = true
-		r.Full = []byte(text)
-		text = cutLines(text)
+	out := cutOutput(done)
+	text := out.head
+	if r.Truncated = out.cut; out.cut {
+		log := done.LogPath
+		if done.Omitted == 0 {
+			r.Full = append(append(r.Full, done.Head...), done.Tail...)
+			log = t.keep(ctx, r.Full)
+		} else {
+			r.Full = t.wholeLog(ctx, log)
+		}
+		text = strings.TrimRight(out.head, "\n") + "\n\n" + out.note(done, log) + "\n\n" + out.tail
 	}
-	text = strings.TrimRight(redact.Clean(text), "\n")
+	text = strings.TrimRight(text, "\n")
 	if text == "" {
 		text = "(no output)"
 	}
@@ -121,20 +120,26 @@ func notes(done core.CommandResult, timeout int) []string {
 	return list
 }
 
-func (t *bashTool) omitted(done core.CommandResult) string {
-	note := fmt.Sprintf("\n\n[… %s left out of %s in %d lines.", redact.Size(done.Omitted), redact.Size(done.Total), done.Lines)
-	if done.LogPath != "" {
-		note += " Full output: " + done.LogPath + " — read it with offset and limit, or grep it."
+// keep writes an output that has too many lines where one that has too many bytes is kept by itself,
+// and returns where; "" when that failed, which the answer can do without.
+func (t *bashTool) keep(ctx context.Context, whole []byte) string {
+	log := core.OutputDir + "/" + t.logName()
+	if _, err := t.ws.Write(ctx, core.WriteFile{Path: log, Data: whole}); err != nil {
+		return ""
 	}
-	return note + "]\n\n"
+	return log
+}
+
+func (t *bashTool) logName() string {
+	return fmt.Sprintf("%s-%d.log", core.Short(t.message), t.runs)
 }
 
 // wholeLog fetches the kept output for people. Without it the turn goes on.
-func (t *bashTool) wholeLog(ctx context.Context, done core.CommandResult) []byte {
-	if done.LogPath == "" {
+func (t *bashTool) wholeLog(ctx context.Context, log string) []byte {
+	if log == "" {
 		return nil
 	}
-	file, err := t.ws.Read(ctx, done.LogPath, 0, maxFullCopy)
+	file, err := t.ws.Read(ctx, log, 0, maxFullCopy)
 	if err != nil {
 		return nil
 	}
@@ -142,16 +147,4 @@ func (t *bashTool) wholeLog(ctx context.Context, done core.CommandResult) []byte
 		return append(file.Data, "\n[cut here at 2 MiB]\n"...)
 	}
 	return file.Data
-}
-
-// cutLines keeps the first and last lines of an output that is short in bytes but has many lines.
-func cutLines(text string) string {
-	lines := splitLines(text)
-	left := len(lines) - headLines - tailLines
-	if left <= 0 {
-		return text
-	}
-	return strings.Join(lines[:headLines], "") +
-		fmt.Sprintf("\n[… %d lines left out. Narrow the output with head, tail or grep.]\n\n", left) +
-		strings.Join(lines[len(lines)-tailLines:], "")
 }

@@ -25,7 +25,7 @@ func diffSpans(text string, spans []span) (diff string, added, removed int) {
 	if lines[len(lines)-1] == "" {
 		lines = lines[:len(lines)-1]
 	}
-	regions := regionsOf(lines, spans)
+	regions := regionsOf(text, lines, spans)
 	for _, r := range regions {
 		added += len(r.new)
 		removed += r.to - r.from
@@ -48,8 +48,8 @@ func diffSpans(text string, spans []span) (diff string, added, removed int) {
 	return diff, added, removed
 }
 
-// regionsOf widens spans to whole lines and joins those that share one.
-func regionsOf(lines []string, spans []span) []region {
+// regionsOf widens spans to whole lines of text and joins those that share one.
+func regionsOf(text string, lines []string, spans []span) []region {
 	starts := make([]int, len(lines)+1)
 	for i, l := range lines {
 		starts[i+1] = starts[i] + len(l)
@@ -60,41 +60,35 @@ func regionsOf(lines []string, spans []span) []region {
 		for line < len(lines) && starts[line+1] <= spans[i].start {
 			line++
 		}
-		from, to, last := line, line, i
+		from, to, at := line, line, starts[line]
+		var block strings.Builder
+		take := func() {
+			s := spans[i]
+			block.WriteString(text[at:s.start])
+			block.WriteString(s.new)
+			for at = s.end; to < len(lines) && starts[to] < at; {
+				to++
+			}
+			i++
+		}
+		take()
 		// Take in lines until the block is whole: no span reaches out of it, and what it becomes ends
 		// with a line ending or with the file.
-		var block string
 		for {
-			for last < len(spans) && (spans[last].start < starts[to] || last == i) {
-				for to < len(lines) && starts[to] < spans[last].end {
-					to++
-				}
-				last++
+			for i < len(spans) && spans[i].start < starts[to] {
+				take()
 			}
-			block = changed(lines, starts, from, to, spans[i:last])
-			if block == "" || strings.HasSuffix(block, "\n") || to == len(lines) {
+			block.WriteString(text[at:starts[to]])
+			at = starts[to]
+			if to == len(lines) || block.Len() == 0 || strings.HasSuffix(block.String(), "\n") {
 				break
 			}
 			to++
 		}
-		regions = append(regions, trimRegion(lines, region{from: from, to: to, new: splitLines(block)}))
-		line, i = to, last
+		regions = append(regions, trimRegion(lines, region{from: from, to: to, new: splitLines(block.String())}))
+		line = to
 	}
 	return regions
-}
-
-// changed is the text of lines [from, to) after spans.
-func changed(lines []string, starts []int, from, to int, spans []span) string {
-	text := strings.Join(lines[from:to], "")
-	var b strings.Builder
-	at := starts[from]
-	for _, s := range spans {
-		b.WriteString(text[at-starts[from] : s.start-starts[from]])
-		b.WriteString(s.new)
-		at = s.end
-	}
-	b.WriteString(text[at-starts[from]:])
-	return b.String()
 }
 
 // trimRegion leaves out equal lines at both ends.
@@ -117,7 +111,7 @@ func hunk(b *strings.Builder, lines []string, regions []region, shift int) int {
 	for _, r := range regions {
 		moved += len(r.new) - (r.to - r.from)
 	}
-	fmt.Fprintf(b, "@@ -%d,%d +%d,%d @@\n", from+1, to-from, from+1+shift, to-from+moved)
+	fmt.Fprintf(b, "@@ -%s +%s @@\n", lineRange(from, to-from), lineRange(from+shift, to-from+moved))
 	at := from
 	for _, r := range regions {
 		writeLines(b, " ", lines[at:r.from])
@@ -129,9 +123,21 @@ func hunk(b *strings.Builder, lines []string, regions []region, shift int) int {
 	return moved
 }
 
+// lineRange is how a hunk says which lines it covers; no lines count from the one before them.
+func lineRange(from, count int) string {
+	if count > 0 {
+		from++
+	}
+	return fmt.Sprintf("%d,%d", from, count)
+}
+
 func writeLines(b *strings.Builder, sign string, lines []string) {
 	for _, l := range lines {
-		b.WriteString(sign + strings.TrimSuffix(l, "\n") + "\n")
+		body, whole := strings.CutSuffix(l, "\n")
+		b.WriteString(sign + body + "\n")
+		if !whole {
+			b.WriteString("\\ No newline at end of file\n")
+		}
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"agent-sandboxing/agent"
 	"agent-sandboxing/core"
@@ -41,8 +40,8 @@ func (t *editTool) Run(ctx context.Context, args json.RawMessage) (agent.Result,
 	if err != nil {
 		return fileFailure(ctx, t.ws, p, err)
 	}
-	if !utf8.Valid(file.Data) {
-		return agent.Failed("not_utf8", "%s is not UTF-8 text. Change it with bash, for example with sed.", p), nil
+	if r := protected(file.Path); r != nil {
+		return *r, nil
 	}
 	done, r := apply(p, string(file.Data), edits)
 	if r != nil {
@@ -70,7 +69,7 @@ type replacement struct {
 func (a *arguments) edits() []replacement {
 	raw := a.get("edits")
 	if raw == nil {
-		if a.get("oldText", "old_string", "oldString") == nil {
+		if a.get("oldText", "old_string", "oldString", "old_text") == nil {
 			a.problems = append(a.problems, "edits is missing")
 			return nil
 		}
@@ -87,7 +86,7 @@ func (a *arguments) edits() []replacement {
 			a.problems = append(a.problems, "edits must be a list of {oldText, newText}")
 			return nil
 		}
-		list = append(list, one)
+		list = []map[string]json.RawMessage{one}
 	}
 	if len(list) < 1 || len(list) > maxEdits {
 		a.problems = append(a.problems, fmt.Sprintf("edits must have 1 to %d entries", maxEdits))
@@ -103,10 +102,14 @@ func (a *arguments) edits() []replacement {
 }
 
 func (a *arguments) edit(prefix string) replacement {
+	newText := []string{"newText", "new_string", "newString", "new_text"}
+	if a.get(newText...) == nil { // left out it would delete
+		a.problems = append(a.problems, prefix+"newText is missing; to delete the text send an empty one")
+	}
 	e := replacement{
 		old: lf(a.text("oldText", "old_string", "oldString", "old_text")),
-		new: lf(a.text("newText", "new_string", "newString", "new_text")),
-		all: a.flag("replaceAll") || a.flag("replace_all"),
+		new: lf(a.text(newText...)),
+		all: a.flag("replaceAll", "replace_all"),
 	}
 	if e.old == "" {
 		a.problems = append(a.problems, prefix+"oldText is empty; to create or replace a whole file use write")

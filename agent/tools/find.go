@@ -21,7 +21,7 @@ func (t *findTool) Object(args json.RawMessage) string { return parse(args).text
 
 func (t *findTool) Run(ctx context.Context, args json.RawMessage) (agent.Result, error) {
 	a := parse(args)
-	pattern := a.need("pattern", "glob")
+	pattern := strings.TrimPrefix(a.need("pattern", "glob"), core.RepoDir+"/")
 	given := a.path(".")
 	limit := a.number("limit", 1, 1000, 200)
 	if r := a.failed(); r != nil {
@@ -41,6 +41,7 @@ func (t *findTool) Run(ctx context.Context, args json.RawMessage) (agent.Result,
 	var b strings.Builder
 	shown := 0
 	for _, name := range found.Paths {
+		name = printed(name)
 		if b.Len()+len(name) > maxText {
 			break
 		}
@@ -49,7 +50,7 @@ func (t *findTool) Run(ctx context.Context, args json.RawMessage) (agent.Result,
 	}
 	more := found.More || shown < len(found.Paths)
 	if more {
-		fmt.Fprintf(&b, "\n[%d files shown; more exist. Narrow the pattern or path, or raise limit.]", shown)
+		fmt.Fprintf(&b, "\n[%s shown; more exist. Narrow the pattern or path, or raise limit.]", plural(shown, "file"))
 	}
 	result := agent.OK(strings.TrimRight(b.String(), "\n"), plural(shown, "file"))
 	result.Truncated = more

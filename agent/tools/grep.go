@@ -8,11 +8,7 @@ import (
 
 	"agent-sandboxing/agent"
 	"agent-sandboxing/core"
-	"agent-sandboxing/core/redact"
 )
-
-// grepLine bounds what is shown of one line, in bytes.
-const grepLine = 500
 
 // grepTool searches the contents of files.
 type grepTool struct{ ws core.Workspace }
@@ -65,7 +61,7 @@ func matches(found core.SearchResult, context bool) agent.Result {
 		if l.Match {
 			sign = ":"
 		}
-		line := fmt.Sprintf("%s%s%d%s %s\n", l.Path, sign, l.Number, sign, redact.Cut(redact.Clean(l.Text), grepLine))
+		line := fmt.Sprintf("%s%s%d%s %s%s\n", printed(l.Path), sign, l.Number, sign, visible(l.Text), cutNote(l))
 		if b.Len()+len(line) > maxText {
 			more = true
 			break
@@ -84,4 +80,16 @@ func matches(found core.SearchResult, context bool) agent.Result {
 	result := agent.OK(strings.TrimRight(b.String(), "\n"), plural(shown, "match"))
 	result.Truncated = more
 	return result
+}
+
+// cutNote says what of a long line is not shown, and where in it the match is.
+func cutNote(l core.SearchLine) string {
+	switch {
+	case l.Length == 0:
+		return ""
+	case l.Match:
+		return fmt.Sprintf(" [line is %s chars; the match is at column %s]", thousands(l.Length), thousands(l.Column))
+	default:
+		return fmt.Sprintf(" [line is %s chars]", thousands(l.Length))
+	}
 }

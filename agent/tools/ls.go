@@ -39,25 +39,40 @@ func (t *lsTool) Run(ctx context.Context, args json.RawMessage) (agent.Result, e
 		}
 		return fileFailure(ctx, t.ws, p, err)
 	}
-	if len(listing.Entries) == 0 {
-		return agent.OK("[empty directory]", "empty"), nil
-	}
+	return entries(listing), nil
+}
+
+// entries prints one path a line. Git's own folder is left out, as everywhere; it can be listed by
+// its name.
+func entries(listing core.Listing) agent.Result {
 	var b strings.Builder
+	shown, more := 0, listing.More
 	for _, e := range listing.Entries {
-		b.WriteString(path.Base(e.Path))
+		if path.Base(e.Path) == ".git" {
+			continue
+		}
+		line := printed(e.Path)
 		switch e.Kind {
 		case core.FileDir:
-			b.WriteString("/")
+			line += "/"
 		case core.FileLink:
-			b.WriteString("@")
+			line += "@"
 		case core.FileRegular, core.FileOther:
 		}
-		b.WriteString("\n")
+		if b.Len()+len(line) > maxText {
+			more = true
+			break
+		}
+		b.WriteString(line + "\n")
+		shown++
 	}
-	if listing.More {
-		fmt.Fprintf(&b, "\n[%d entries shown; more exist. Raise limit or list a subdirectory.]", len(listing.Entries))
+	if shown == 0 && !more {
+		return agent.OK("[empty directory]", "empty")
 	}
-	result := agent.OK(strings.TrimRight(b.String(), "\n"), plural(len(listing.Entries), "entry"))
-	result.Truncated = listing.More
-	return result, nil
+	if more {
+		fmt.Fprintf(&b, "\n[%s shown; more exist. Raise limit or list a subdirectory.]", plural(shown, "entry"))
+	}
+	result := agent.OK(strings.TrimRight(b.String(), "\n"), plural(shown, "entry"))
+	result.Truncated = more
+	return result
 }

@@ -159,6 +159,10 @@ func plainRune(r rune) rune {
 	return r
 }
 
+// maxShiftWork bounds the comparisons of lines at another indentation: text made of the same line
+// over and over could need the product of both lengths.
+const maxShiftWork = 5_000_000
+
 // indented finds the same lines, whole ones only, with one more or one less piece of indentation,
 // and gives newText the same.
 func indented(text string, e replacement) []span {
@@ -169,10 +173,10 @@ func indented(text string, e replacement) []span {
 	}
 	lines := strings.SplitAfter(text, "\n")
 	var spans []span
-	start := 0
-	for i := 0; i+len(old) <= len(lines); i++ {
+	start, work := 0, maxShiftWork
+	for i := 0; i+len(old) <= len(lines) && len(spans) < maxMatches; i++ {
 		add, drop, ok := shift(indentOf(lines[i+first]), indentOf(old[first]))
-		if ok && sameShifted(lines[i:i+len(old)], old, add, drop) {
+		if ok && sameShifted(lines[i:i+len(old)], old, add, drop, &work) {
 			if s, ok := shiftedSpan(start, lines[i:i+len(old)], e, add, drop); ok {
 				spans = append(spans, s)
 			}
@@ -193,8 +197,12 @@ func shift(file, old string) (add, drop string, ok bool) {
 	return "", "", false
 }
 
-func sameShifted(file, old []string, add, drop string) bool {
+// sameShifted compares line by line and takes what it does from work; nothing is the same without.
+func sameShifted(file, old []string, add, drop string, work *int) bool {
 	for i, line := range file {
+		if *work--; *work < 0 {
+			return false
+		}
 		line = strings.TrimRight(line, " \t\n")
 		want := strings.TrimRight(old[i], " \t")
 		if line == "" && want == "" {

@@ -1,10 +1,12 @@
 package tools
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 
 	"agent-sandboxing/agent"
+	"agent-sandboxing/core/redact"
 )
 
 const (
@@ -12,7 +14,8 @@ const (
 	nearestWork  = 5 << 20 // line comparisons
 )
 
-var numberColumn = regexp.MustCompile(`^\s*\d+(?:\t|\||: |→)`)
+// numberColumn is how listings and searches begin a line: "12: ", "12|", "src/a.ts:12: ".
+var numberColumn = regexp.MustCompile(`^(?:\S+[:-])?\s*\d+(?:\t|\||[:-] |→)`)
 
 // notThere explains why oldText is not in the file as well as it can.
 func notThere(path, text string, e replacement) *agent.Result {
@@ -30,7 +33,7 @@ func notThere(path, text string, e replacement) *agent.Result {
 	default:
 		r = agent.Failed("not_found", "oldText is not in %s. Read the file and copy the text as it is.", path)
 		if region := nearest(text, old); region != "" {
-			r.Text += " The closest lines are (→ is a tab, · a space at the end):\n" + region
+			r.Text += " The closest is at " + region
 		}
 	}
 	return &r
@@ -67,14 +70,15 @@ func nearest(text string, old []string) string {
 		return ""
 	}
 	var b strings.Builder
+	fmt.Fprintf(&b, "line %d (→ is a tab, · a space at the end):", at+1)
 	for _, line := range lines[at : at+min(len(want), nearestShown)] {
-		b.WriteString(visible(line) + "\n")
+		b.WriteString("\n" + marked(line))
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return b.String()
 }
 
-// visible shows the spaces of a line that matter and cannot be seen.
-func visible(line string) string {
+// marked shows the spaces of a line that matter and cannot be seen.
+func marked(line string) string {
 	body := strings.TrimRight(line, " ")
-	return strings.ReplaceAll(body, "\t", "→") + strings.Repeat("·", len(line)-len(body))
+	return strings.ReplaceAll(visible(redact.Cut(body, maxLine)), "\t", "→") + strings.Repeat("·", len(line)-len(body))
 }

@@ -3,30 +3,31 @@ package tools
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path"
-	"slices"
 	"strings"
-	"unicode"
 
 	"agent-sandboxing/agent"
 	"agent-sandboxing/core"
+	"agent-sandboxing/core/redact"
 )
+
+// maxPath is the longest path that Linux takes. Bytes.
+const maxPath = 4096
 
 // workspacePath makes the one spelling of a path that tools use: relative to the repository, or
 // absolute below /tmp. The sandbox checks again, with links resolved; this check gives the better
 // message. forWrite refuses .git.
 func workspacePath(p string, forWrite bool) (string, *agent.Result) {
 	given := p
-	p = strings.TrimPrefix(strings.TrimSpace(p), "@")
-	if p == "" || strings.ContainsFunc(p, unicode.IsControl) {
-		r := agent.Failed("invalid_path", "%q is not a path. Use a path relative to the repository root.", given)
+	p = strings.TrimPrefix(p, "@")
+	if strings.TrimSpace(p) == "" || len(p) > maxPath || strings.ContainsFunc(p, unprintable) {
+		r := agent.Failed("invalid_path", "%q is not a path. Use a path relative to the repository root.", redact.Cut(given, 200))
 		return "", &r
 	}
-	segments := strings.Split(p, "/")
-	if slices.Contains(segments, "..") {
+	if strings.Contains("/"+p+"/", "/../") || p == "~" || strings.HasPrefix(p, "~/") {
 		return "", outside(given)
 	}
+	folder := strings.HasSuffix(p, "/")
 	p = path.Clean(p)
 	if path.IsAbs(p) {
 		if inside, ok := below(p, core.RepoDir); ok {
@@ -35,11 +36,26 @@ func workspacePath(p string, forWrite bool) (string, *agent.Result) {
 			return "", outside(given)
 		}
 	}
-	if forWrite && slices.Contains(segments, ".git") {
-		r := agent.Failed("git_dir_protected", "%s belongs to git. Change files of the work tree only; the platform makes the commits.", given)
+	if forWrite && folder {
+		r := agent.Failed("is_directory", "%s names a directory. Name a file in it.", given)
 		return "", &r
 	}
+	if forWrite {
+		return p, protected(p)
+	}
 	return p, nil
+}
+
+// protected refuses to change what is git's own. Files that exist are asked about again with links
+// resolved.
+func protected(p string) *agent.Result {
+	for segment := range strings.SplitSeq(p, "/") {
+		if strings.EqualFold(segment, ".git") {
+			r := agent.Failed("git_dir_protected", "%s belongs to git. Change files of the work tree only; the platform makes the commits.", p)
+			return &r
+		}
+	}
+	return nil
 }
 
 // below gives p relative to dir when it is dir or lies in it.
@@ -75,77 +91,8 @@ func notFound(ctx context.Context, ws core.Workspace, p string) agent.Result {
 	dir := path.Dir(p)
 	if listing, err := ws.List(ctx, dir, 2000); err == nil {
 		if names := similar(path.Base(p), listing.Entries); len(names) > 0 {
-			for i := range names {
-				names[i] = path.Join(dir, names[i])
-			}
-			hint = "Similar names there: " + strings.Join(names, ", ") + "."
+			hint = "Similar names there: " + strings.Join(printedAll(dir, names), ", ") + "."
 		}
 	}
 	return agent.Failed("not_found", "there is no %s. %s", p, hint)
-}
-
-// similar picks at most three entries whose names are close to name, the closest first.
-func similar(name string, entries []core.FileStat) []string {
-	type candidate struct {
-		name     string
-		distance int
-	}
-	var close []candidate
-	low := strings.ToLower(name)
-	stem := strings.TrimSuffix(low, path.Ext(low))
-	for _, e := range entries {
-		base := path.Base(e.Path)
-		other := strings.ToLower(base)
-		d := distance(low, other)
-		if stem != "" && strings.TrimSuffix(other, path.Ext(other)) == stem {
-			d = min(d, 1)
-		}
-		if d <= max(1, len(low)/3) {
-			close = append(close, candidate{base, d})
-		}
-	}
-	slices.SortStableFunc(close, func(a, b candidate) int { return a.distance - b.distance })
-	var names []string
-	for _, c := range close[:min(3, len(close))] {
-		names = append(names, c.name)
-	}
-	return names
-}
-
-// distance is how many single bytes have to be changed, added or removed to turn a into b.
-func distance(a, b string) int {
-	if len(a) > 100 || len(b) > 100 {
-		return 100
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}
-
-// plural prints a count with its noun.
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	switch {
-	case strings.HasSuffix(noun, "ch"):
-		return fmt.Sprintf("%d %ses", n, noun)
-	case strings.HasSuffix(noun, "ry"):
-		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(noun, "y"))
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -52,7 +52,7 @@ func (t *publishTool) Run(ctx context.Context, args json.RawMessage) (agent.Resu
 	}
 	text := fmt.Sprintf("%s pull request #%d %s (%s, +%d −%d)", verb, done.Number, done.URL, plural(done.Files, "file"), done.Additions, done.Deletions)
 	if len(done.LeftOut) > 0 {
-		text += "\nLeft out: " + strings.Join(done.LeftOut, ", ")
+		text += "\nLeft out: " + strings.Join(printedAll("", done.LeftOut), ", ")
 	}
 	return agent.OK(text, detail), nil
 }

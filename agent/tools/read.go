@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,12 +9,11 @@ import (
 
 	"agent-sandboxing/agent"
 	"agent-sandboxing/core"
-	"agent-sandboxing/core/redact"
 )
 
 const (
 	maxLines = 2000
-	maxLine  = 2000 // bytes shown of one line
+	maxLine  = 2000 // characters shown of one line
 )
 
 const utf8BOM = "\xEF\xBB\xBF"
@@ -48,8 +46,8 @@ func (t *readTool) Run(ctx context.Context, args json.RawMessage) (agent.Result,
 	if err != nil {
 		return fileFailure(ctx, t.ws, p, err)
 	}
-	if bytes.IndexByte(file.Data[:min(len(file.Data), 8<<10)], 0) >= 0 {
-		return agent.Failed("binary_file", "%s is binary (%s). Only text can be read.", p, redact.Size(file.Size)), nil
+	if binary(file.Data) {
+		return binaryFile(p, file, "Only text can be read. With bash, file and head -c tell more."), nil
 	}
 	t.seen.note(p, file.Data)
 	return show(p, string(file.Data), offset, limit), nil
@@ -57,47 +55,48 @@ func (t *readTool) Run(ctx context.Context, args json.RawMessage) (agent.Result,
 
 // show cuts whole lines out of content and adds the notes that the model needs to go on.
 func show(p, content string, offset, limit int) agent.Result {
-	var notes []string
 	text, bom := strings.CutPrefix(content, utf8BOM)
-	crlf := strings.Count(text, "\r\n")
-	text = strings.ReplaceAll(text, "\r\n", "\n")
+	crlf, newlines := strings.Count(text, "\r\n"), strings.Count(text, "\n")
+	text = lf(text)
 	if text == "" {
 		return agent.OK("[empty file]", "empty")
 	}
-	lines := strings.SplitAfter(text, "\n")
-	if lines[len(lines)-1] == "" {
-		lines = lines[:len(lines)-1]
-	}
+	lines := splitLines(text)
 	if offset > len(lines) {
 		return agent.Failed("offset_past_end", "%s has %s. Use a smaller offset.", p, plural(len(lines), "line"))
 	}
 	var b strings.Builder
-	next := offset - 1
+	next, control := offset-1, false
 	for ; next < len(lines) && next-offset+1 < limit; next++ {
-		line := strings.ToValidUTF8(lines[next], "\uFFFD")
-		if size := utf8.RuneCountInString(line); len(line) > maxLine {
-			line = redact.Head(line, maxLine) + fmt.Sprintf("… [line is %d characters; use bash: sed -n '%dp' FILE | head -c 20000]\n", size, next+1)
-		}
+		line := visible(lines[next])
 		if b.Len()+len(line) > maxText && next > offset-1 {
 			break
 		}
-		b.WriteString(line)
+		control = control || line != strings.ToValidUTF8(lines[next], "\uFFFD")
+		b.WriteString(cutLine(line, next+1))
 	}
 	rest := next < len(lines)
+	var notes []string
 	switch {
 	case rest:
 		notes = append(notes, fmt.Sprintf("[lines %d-%d of %d. Use offset=%d to continue.]", offset, next, len(lines), next+1))
 	case offset > 1:
 		notes = append(notes, fmt.Sprintf("[lines %d-%d of %d.]", offset, next, len(lines)))
 	}
-	if crlf > 0 {
+	switch {
+	case crlf > 0 && crlf == newlines:
 		notes = append(notes, "[CRLF line endings]")
+	case crlf > 0:
+		notes = append(notes, fmt.Sprintf("[mixed line endings: %d CRLF, %d LF]", crlf, newlines-crlf))
 	}
 	if bom {
 		notes = append(notes, "[UTF-8 BOM]")
 	}
 	if !utf8.ValidString(text) {
 		notes = append(notes, "[not UTF-8: bytes shown as \uFFFD cannot be edited here]")
+	}
+	if control {
+		notes = append(notes, "[control characters are shown as pictures such as ␀ and ␛; change them with bash]")
 	}
 	out := b.String()
 	if len(notes) > 0 {
@@ -106,4 +105,21 @@ func show(p, content string, offset, limit int) agent.Result {
 	r := agent.OK(out, fmt.Sprintf("%d–%d", offset, next))
 	r.Truncated = rest
 	return r
+}
+
+// cutLine shortens a line of too many characters and says how to see the rest of it.
+func cutLine(line string, number int) string {
+	if len(line) <= maxLine {
+		return line
+	}
+	size := utf8.RuneCountInString(strings.TrimSuffix(line, "\n"))
+	if size <= maxLine {
+		return line
+	}
+	end := 0
+	for range maxLine {
+		_, n := utf8.DecodeRuneInString(line[end:])
+		end += n
+	}
+	return line[:end] + fmt.Sprintf("… [line is %s chars; use bash: sed -n '%dp' FILE | head -c 20000]\n", thousands(size), number)
 }

@@ -10,6 +10,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"time"
 
 	"agent-sandboxing/agent"
 	"agent-sandboxing/core"
@@ -23,13 +25,35 @@ func New(env agent.Env) []agent.Tool {
 		&readTool{ws: env.Workspace, seen: seen},
 		&writeTool{ws: env.Workspace, seen: seen},
 		&editTool{ws: env.Workspace, seen: seen},
-		&bashTool{ws: env.Workspace, policy: env.Policy, message: env.MessageID},
 		&grepTool{ws: env.Workspace},
 		&findTool{ws: env.Workspace},
 		&lsTool{ws: env.Workspace},
-		&publishTool{publisher: env.Publisher},
 	}
-	return list
+	for i, tool := range list {
+		list[i] = limited{Tool: tool, timeout: fileTimeout}
+	}
+	return append(list,
+		&bashTool{ws: env.Workspace, policy: env.Policy, message: env.MessageID},
+		&publishTool{publisher: env.Publisher})
+}
+
+// fileTimeout bounds one call of a tool that looks at files or changes one.
+const fileTimeout = 30 * time.Second
+
+// limited ends a call that takes too long with an answer for the model.
+type limited struct {
+	agent.Tool
+	timeout time.Duration
+}
+
+func (l limited) Run(ctx context.Context, args json.RawMessage) (agent.Result, error) {
+	within, cancel := context.WithTimeout(ctx, l.timeout)
+	defer cancel()
+	r, err := l.Tool.Run(within, args)
+	if errors.Is(err, context.DeadlineExceeded) && within.Err() != nil && ctx.Err() == nil {
+		return agent.Failed("timed_out", "%s was stopped after %s. Ask for less: a narrower path, pattern or glob.", l.Spec().Name, l.timeout), nil
+	}
+	return r, err
 }
 
 // maxText bounds what one call of a file tool returns, in bytes.

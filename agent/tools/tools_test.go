@@ -139,7 +139,7 @@ func TestRead(t *testing.T) {
 	b.wants(b.call("read", args{"file_path": "@/workspace/repo/a.txt", "offset": "2", "limit": 1.0}), "", "two\n\n[lines 2-2 of 3. Use offset=3 to continue.]")
 	b.wants(b.call("read", args{"path": "a.txt", "offset": 3}), "", "three\n\n[lines 3-3 of 3.]")
 	b.wants(b.call("read", args{"path": "long.txt"}), "", "line 2000\n\n[lines 1-2000 of 4312. Use offset=2001 to continue.]")
-	b.wants(b.call("read", args{"path": "wide.txt"}), "", "… [line is 3001 characters; use bash: sed -n '1p'")
+	b.wants(b.call("read", args{"path": "wide.txt"}), "", "… [line is 3,000 chars; use bash: sed -n '1p' FILE | head -c 20000]\nnext")
 	b.wants(b.call("read", args{"path": "crlf.txt"}), "", "a\nb\n\n[CRLF line endings]\n[UTF-8 BOM]")
 	b.wants(b.call("read", args{"path": "empty.txt"}), "", "[empty file]")
 	b.wants(b.call("read", args{"path": "latin.txt"}), "", "caf\uFFFD\n\n[not UTF-8")
@@ -166,7 +166,7 @@ func TestPaths_StayInside(t *testing.T) {
 		b.wants(b.call("write", args{"path": p, "content": "x"}), "path_outside_workspace", "")
 		b.wants(b.call("ls", args{"path": p}), "path_outside_workspace", "")
 	}
-	for _, p := range []string{" ", "a\x00b", "a\nb", "@"} {
+	for _, p := range []string{" ", "a\x00b", "a\nb", "@", strings.Repeat("x/", 3000)} {
 		b.wants(b.call("read", args{"path": p}), "invalid_path", "")
 	}
 	b.wants(b.call("write", args{"path": ".git/config", "content": "x"}), "git_dir_protected", "")
@@ -252,7 +252,7 @@ func TestSearchTools(t *testing.T) {
 	}
 	b.wants(b.call("find", args{"pattern": "*.ts"}), "", "src/a.ts\nsrc/b.ts")
 	b.wants(b.call("find", args{"pattern": "*.go"}), "", "No files found")
-	b.wants(b.call("find", args{"pattern": "*.ts", "limit": 1}), "", "[1 files shown; more exist.")
+	b.wants(b.call("find", args{"pattern": "*.ts", "limit": 1}), "", "[1 file shown; more exist.")
 	b.wants(b.call("ls", nil), "", ".env.example\nREADME.md\nempty/\nsrc/")
 	b.wants(b.call("ls", args{"path": "empty"}), "", "[empty directory]")
 	b.wants(b.call("ls", args{"path": "README.md"}), "not_a_directory", "Use read")
@@ -274,7 +274,11 @@ func TestBash(t *testing.T) {
 	}
 	b.wants(b.call("bash", args{"command": "true"}), "", "(no output)")
 	r = b.call("bash", args{"command": "cat lines.txt"})
-	b.wants(r, "", "\n[… 1000 lines left out.")
+	b.wants(r, "", "\n399\n\n[… 1,000 lines omitted. Full output (13.6 KiB): /tmp/agent-out/")
+	b.wants(r, "", " — read it with offset/limit or grep it.]\n\n1400\n")
+	_, log, _ := strings.Cut(r.Text, "Full output (13.6 KiB): ")
+	log, _, _ = strings.Cut(log, " ")
+	b.wants(b.call("read", args{"path": log, "offset": 401, "limit": 2}), "", "400\n401\n\n[lines 401-402 of 3000.")
 	if !r.Truncated || string(r.Full) != lines.String() {
 		t.Errorf("truncated %v, %d bytes kept", r.Truncated, len(r.Full))
 	}

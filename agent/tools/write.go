@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"agent-sandboxing/agent"
@@ -43,7 +42,7 @@ func (t *writeTool) Run(ctx context.Context, args json.RawMessage) (agent.Result
 		return orZero(result), err
 	}
 	if line := placeholder(content, old); line > 0 {
-		return agent.Failed("omission_placeholder", "line %d stands for text that is left out. Write the full text, or use edit.", line), nil
+		return *omitted("content", line), nil
 	}
 	content, note := keepStyle(old, content)
 	expect := "absent"
@@ -75,8 +74,14 @@ func (t *writeTool) current(ctx context.Context, p string) (old string, exists b
 		r, err := agent.FailedBy(ctx, err)
 		return "", false, &r, err
 	}
+	if r := protected(file.Path); r != nil {
+		return "", true, r, nil
+	}
 	seen, ok := t.seen.hashes[p]
 	switch {
+	case !ok && binary(file.Data):
+		r := binaryFile(p, file, "It is not replaced by text: remove it with bash first, if it is to go.")
+		return "", true, &r, nil
 	case !ok:
 		r := agent.Failed("not_read", "%s exists and was not read in this turn. Read it first, or change it with edit.", p)
 		return "", true, &r, nil
@@ -106,30 +111,6 @@ func keepStyle(old, content string) (styled, note string) {
 		note += " Kept CRLF line endings."
 	}
 	return content, note
-}
-
-// elision finds a line that only says that text was left out: "... rest of the code",
-// "# existing imports unchanged ...", "// rest of the file".
-var elision = regexp.MustCompile(`(?i)^\s*(?:` +
-	`(?:` + comment + `)?(?:\.{3}|…)\s*\(?(?:the )?(?:rest|remaining|existing|other|previous|same|unchanged)\b.*` +
-	`|` + comment + `\(?(?:the )?(?:rest of|remaining|existing|previous|unchanged)\b.*(?:\.{3}|…)\s*\)?` +
-	`|` + comment + `(?:the )?rest of (?:the )?(?:code|file|function|class|method|module)(?: (?:is |remains )?(?:unchanged|the same))?` +
-	`)\s*(?:\*/|-->|\*/\})?\s*$`)
-
-const comment = `(?://|#|/\*|<!--|--|;|\{/\*)\s*`
-
-// placeholder returns the number of the first line of content that stands for left-out text and is
-// not in old, 0 when there is none.
-func placeholder(content, old string) int {
-	n := 0
-	for line := range strings.Lines(content) {
-		n++
-		line = strings.TrimRight(line, "\r\n")
-		if len(line) < 200 && elision.MatchString(line) && !strings.Contains(old, strings.TrimSpace(line)) {
-			return n
-		}
-	}
-	return 0
 }
 
 func countLines(s string) int {

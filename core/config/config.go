@@ -3,6 +3,7 @@
 package config
 
 import (
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -66,12 +67,15 @@ type GitHub struct {
 	AppPrivateKeyFile string `env:"APP_PRIVATE_KEY_FILE"`
 }
 
-// Access says who may sign in. With nothing set nobody may.
+// Access says who may sign in.
 type Access struct {
 	AllowedLogins []string `env:"ALLOWED_LOGINS"`
 	AllowedOrgs   []string `env:"ALLOWED_ORGS"`
 	AdminLogins   []string `env:"ADMIN_LOGINS"`
 }
+
+// Empty says that nobody may.
+func (a Access) Empty() bool { return len(a.AllowedLogins)+len(a.AllowedOrgs)+len(a.AdminLogins) == 0 }
 
 // Model is the OpenAI-compatible endpoint.
 type Model struct {
@@ -129,42 +133,11 @@ func Parse(role Role, vars map[string]string) (Config, error) {
 	}
 	c.fill(vars)
 	problems = append(problems, c.check(role)...)
-	if err := errors.Join(problems...); err != nil {
+	if err := errors.Join(firstOfEach(problems)...); err != nil {
 		return Config{}, err
 	}
 	c.strip(role)
 	return c, nil
-}
-
-// parseProblems turns the parser's errors into lines that name the variable but not its value.
-func parseProblems(err error) []error {
-	agg, ok := errors.AsType[env.AggregateError](err)
-	if !ok {
-		return []error{errors.New("the environment cannot be read")}
-	}
-	var out []error
-	for _, e := range agg.Errors {
-		if p, ok := errors.AsType[env.ParseError](e); ok {
-			out = append(out, fmt.Errorf("%s is not a valid %s", variableOf(p.Name), p.Type))
-			continue
-		}
-		out = append(out, errors.New("a variable cannot be read"))
-	}
-	return out
-}
-
-// variableOf finds the variable behind a field's name, which it matches letter by letter.
-func variableOf(field string) string {
-	params, err := env.GetFieldParams(&Config{})
-	if err != nil {
-		return field
-	}
-	for _, f := range params {
-		if strings.EqualFold(strings.ReplaceAll(f.OwnKey, "_", ""), field) {
-			return f.Key
-		}
-	}
-	return field
 }
 
 func (c *Config) fill(vars map[string]string) {
@@ -237,6 +210,9 @@ func (c *Config) check(role Role) []error {
 	if c.EnableFixtures && !filepath.IsAbs(c.FixturesDir) {
 		add("ENABLE_FIXTURES needs FIXTURES_DIR, an absolute path")
 	}
+	if role != Worker && c.Access.Empty() {
+		add("ALLOWED_LOGINS, ALLOWED_ORGS and ADMIN_LOGINS are not set: nobody could sign in; set at least one")
+	}
 	if role == Serve || role == Worker {
 		p = append(p, c.checkWorker()...)
 	}
@@ -263,8 +239,8 @@ func (c *Config) checkWorker() []error {
 	if c.GitHub.AppID == 0 {
 		p = append(p, errors.New("GITHUB_APP_ID is not set: copy the App id from the GitHub App's page"))
 	}
-	if c.GitHub.AppPrivateKeyFile == "" {
-		p = append(p, errors.New("GITHUB_APP_PRIVATE_KEY_FILE is not set: generate a private key on the GitHub App's page"))
+	if err := checkKeyFile(c.GitHub.AppPrivateKeyFile); err != nil {
+		p = append(p, err)
 	}
 	if c.Model.OpenRouterAPIKey.Empty() {
 		p = append(p, errors.New("OPENROUTER_API_KEY is not set: the agent needs a key for MODEL_BASE_URL"))
@@ -274,13 +250,37 @@ func (c *Config) checkWorker() []error {
 	if c.Sandbox.Runtime != "runc" && c.Sandbox.Runtime != "runsc" {
 		p = append(p, errors.New("SANDBOX_RUNTIME must be runc or runsc"))
 	}
-	if c.Sandbox.MaxRunning < 1 || c.Sandbox.Memory < 128 || c.Sandbox.CPUs <= 0 || c.Sandbox.PIDs < 32 {
-		p = append(p, errors.New("SANDBOX_MAX_RUNNING, SANDBOX_MEMORY (MiB, at least 128), SANDBOX_CPUS and SANDBOX_PIDS (at least 32) must be positive"))
+	if c.Sandbox.MaxRunning < 1 {
+		p = append(p, errors.New("SANDBOX_MAX_RUNNING must be at least 1"))
+	}
+	if c.Sandbox.Memory < 128 {
+		p = append(p, errors.New("SANDBOX_MEMORY must be at least 128; it is in MiB"))
+	}
+	if c.Sandbox.CPUs <= 0 {
+		p = append(p, errors.New("SANDBOX_CPUS must be above 0"))
+	}
+	if c.Sandbox.PIDs < 32 {
+		p = append(p, errors.New("SANDBOX_PIDS must be at least 32"))
 	}
 	if c.CloneDepth < 0 {
 		p = append(p, errors.New("CLONE_DEPTH must be 0 (everything) or a number of commits"))
 	}
 	return p
+}
+
+// checkKeyFile looks at the file now, because the worker reads it when the pages are up already.
+func checkKeyFile(path string) error {
+	if path == "" {
+		return errors.New("GITHUB_APP_PRIVATE_KEY_FILE is not set: generate a private key on the GitHub App's page")
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("GITHUB_APP_PRIVATE_KEY_FILE cannot be read: %w", err)
+	}
+	if block, _ := pem.Decode(b); block == nil {
+		return errors.New("GITHUB_APP_PRIVATE_KEY_FILE is no PEM file: use the one that GitHub made, unchanged")
+	}
+	return nil
 }
 
 // maxRetries keeps a busy provider from holding up a turn.

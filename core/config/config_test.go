@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +12,7 @@ import (
 func valid() map[string]string {
 	return map[string]string{
 		"HOME": "/home/someone", "GITHUB_CLIENT_ID": "id", "GITHUB_CLIENT_SECRET": "canary-secret",
-		"GITHUB_APP_ID": "7", "GITHUB_APP_PRIVATE_KEY_FILE": "/key.pem", "OPENROUTER_API_KEY": "canary-model",
+		"GITHUB_APP_ID": "7", "GITHUB_APP_PRIVATE_KEY_FILE": "testdata/key.pem", "OPENROUTER_API_KEY": "canary-model", "ALLOWED_LOGINS": "octo-dev",
 	}
 }
 
@@ -26,7 +27,7 @@ func TestParse_ReportsEveryProblemAtOnce(t *testing.T) {
 	}
 	for _, want := range []string{
 		"PUBLIC_URL", "LISTEN_ADDR", "BASH_POLICY", "CLONE_DEPTH", "SANDBOX_MAX_RUNNING", "GITHUB_CLIENT_ID", "GITHUB_CLIENT_SECRET",
-		"GITHUB_APP_ID", "GITHUB_APP_PRIVATE_KEY_FILE", "OPENROUTER_API_KEY",
+		"GITHUB_APP_ID", "GITHUB_APP_PRIVATE_KEY_FILE", "OPENROUTER_API_KEY", "ALLOWED_LOGINS",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the report does not name %s:\n%v", want, err)
@@ -42,6 +43,64 @@ func TestParse_AcceptsTheSmallestServe(t *testing.T) {
 	}
 	if c.PublicURL != "http://127.0.0.1:8080" || c.BashPolicy != "seed" || c.CloneDepth != 50 {
 		t.Errorf("defaults: %+v", c)
+	}
+}
+
+// A value that cannot be read has no size to complain of.
+func TestParse_SaysOneThingOfAVariable(t *testing.T) {
+	t.Parallel()
+	for variable, test := range map[string]struct{ value, want string }{
+		"SANDBOX_MEMORY":      {"2g", "SANDBOX_MEMORY is not a whole number without a unit"},
+		"SANDBOX_CPUS":        {"two", "SANDBOX_CPUS is not a number without a unit"},
+		"SANDBOX_PIDS":        {"31", "SANDBOX_PIDS must be at least 32"},
+		"GITHUB_APP_ID":       {"my-app", "GITHUB_APP_ID is not a whole number without a unit"},
+		"ALLOW_INSECURE_HTTP": {"maybe", "ALLOW_INSECURE_HTTP is not true or false"},
+		"SANDBOX_MAX_RUNNING": {"0", "SANDBOX_MAX_RUNNING must be at least 1"},
+	} {
+		vars := valid()
+		vars[variable] = test.value
+		if _, err := Parse(Serve, vars); err == nil || err.Error() != test.want {
+			t.Errorf("%s=%s: %v", variable, test.value, err)
+		}
+	}
+}
+
+func TestParse_SomebodyMustBeAbleToSignIn(t *testing.T) {
+	t.Parallel()
+	for role, want := range map[Role]bool{Serve: true, Web: true, Worker: false} {
+		vars := valid()
+		vars["DATABASE_URL"], vars["ENCRYPTION_KEYS"], vars["ALLOWED_LOGINS"] = "postgres://x", "a:AAAA", " , "
+		_, err := Parse(role, vars)
+		if got := err != nil && strings.Contains(err.Error(), "nobody could sign in"); got != want {
+			t.Errorf("%s: %v", role, err)
+		}
+		for _, one := range []string{"ALLOWED_LOGINS", "ALLOWED_ORGS", "ADMIN_LOGINS"} {
+			open := maps.Clone(vars)
+			open[one] = "somebody"
+			if _, err := Parse(role, open); err != nil {
+				t.Errorf("%s with %s: %v", role, one, err)
+			}
+		}
+	}
+}
+
+func TestParse_TheAppsKeyMustBeAReadablePEMFile(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"/nope/key.pem":  "GITHUB_APP_PRIVATE_KEY_FILE cannot be read",
+		"testdata":       "GITHUB_APP_PRIVATE_KEY_FILE cannot be read",
+		"config_test.go": "GITHUB_APP_PRIVATE_KEY_FILE is no PEM file",
+	} {
+		vars := valid()
+		vars["DATABASE_URL"], vars["ENCRYPTION_KEYS"], vars["GITHUB_APP_PRIVATE_KEY_FILE"] = "postgres://x", "a:AAAA", path
+		for _, role := range []Role{Serve, Worker} {
+			if _, err := Parse(role, vars); err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("%s with %s: %v", role, path, err)
+			}
+		}
+		if _, err := Parse(Web, vars); err != nil {
+			t.Errorf("web, which needs no key, with %s: %v", path, err)
+		}
 	}
 }
 

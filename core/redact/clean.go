@@ -44,8 +44,11 @@ func plain(s string) bool {
 	return utf8.ValidString(s)
 }
 
-// printable drops the C0 and C1 controls.
+// printable drops the C0 and C1 controls, but shows that there was a NUL.
 func printable(r rune) rune {
+	if r == 0 {
+		return utf8.RuneError
+	}
 	if r == '\t' || r >= 0x20 && r < 0x7f || r >= 0xa0 {
 		return r
 	}
@@ -55,6 +58,8 @@ func printable(r rune) rune {
 // Size prints a number of bytes for people: 812 bytes, 1.2 MiB.
 func Size(n int64) string {
 	switch {
+	case n == 1:
+		return "1 byte"
 	case n < 1<<10:
 		return fmt.Sprintf("%d bytes", n)
 	case n < 1<<20:

@@ -130,7 +130,7 @@ func TestClean(t *testing.T) {
 		{"\x1b[31mred\x1b[0m", "red"},
 		{"\x1b]0;title\x07after", "after"},
 		{"10%\r50%\r100%\r\ndone\r\n", "100%\ndone\n"},
-		{"a\x00b\x07c\x7fd\u0085e", "abcde"},
+		{"a\x00b\x07c\x7fd\u0085e", "a\uFFFDbcde"},
 		{"bad \xff byte", "bad \uFFFD byte"},
 		{"\x1b]0;never ends\nnext line", "\nnext line"},
 		{"no\u00a0break", "no\u00a0break"},
@@ -193,7 +193,7 @@ func FuzzClean(f *testing.F) {
 			t.Errorf("Clean(%q) = %q is not UTF-8", s, out)
 		}
 		for _, r := range out {
-			if r != '\n' && printable(r) < 0 {
+			if r != '\n' && printable(r) != r {
 				t.Errorf("Clean(%q) = %q keeps %U", s, out, r)
 			}
 		}
@@ -205,6 +205,30 @@ func FuzzClean(f *testing.F) {
 		}
 		if got := Cut(out, limit); len(got) > max(limit, 0) || !utf8.ValidString(got) {
 			t.Errorf("Cut(%q, %d) = %q", out, limit, got)
+		}
+	})
+}
+
+// However a text is cut, notice included: it is within its bound, and valid when it was. What is
+// stored of an answer has 500 bytes, which no multiple of three or four is.
+func FuzzCuts(f *testing.F) {
+	f.Add(strings.Repeat("错", 300), 500, 200)
+	f.Add(strings.Repeat("🙂", 200), 500, 7)
+	f.Add("ends in half \xe9\x94", 13, 1)
+	f.Add("\x80\x80\x80\x80", 2, 2)
+	f.Fuzz(func(t *testing.T, s string, limit, tail int) {
+		limit, tail = min(max(limit, -1), 1<<20), min(max(tail, 0), 1<<20)
+		for name, got := range map[string]string{"Cut": Cut(s, limit), "Head": Head(s, limit), "Tail": Tail(s, limit), "Line": Line(s, limit)} {
+			if len(got) > max(limit, 0) || utf8.ValidString(s) && !utf8.ValidString(got) {
+				t.Errorf("%s(%q, %d) = %q", name, s, limit, got)
+			}
+		}
+		got := Ends(s, max(limit, 0), tail)
+		if len(got) > len(s) || utf8.ValidString(s) && !utf8.ValidString(got) {
+			t.Errorf("Ends(%q, %d, %d) = %q", s, limit, tail, got)
+		}
+		if got := Cut(Clean(s), limit); !utf8.ValidString(got) || len(got) > max(limit, 0) || strings.ContainsRune(got, 0) {
+			t.Errorf("a clean cut of %q is %q", s, got)
 		}
 	})
 }

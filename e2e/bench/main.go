@@ -97,7 +97,7 @@ func environment(dir string) ([]string, error) {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "DATA_DIR=" + dir, "LISTEN_ADDR=" + productAddr,
 		"GITHUB_BASE_URL=http://127.0.0.1:9", "GITHUB_CLIENT_ID=" + c.ClientID, "GITHUB_CLIENT_SECRET=" + c.ClientSecret,
 		"GITHUB_APP_ID=" + strconv.FormatInt(c.AppID, 10), "GITHUB_APP_PRIVATE_KEY_FILE=" + filepath.Join(dir, "github", "app.pem"),
-		"OPENROUTER_API_KEY=unused", "MODEL_BASE_URL=http://127.0.0.1:9/v1", "DOCKER_HOST=" + os.Getenv("DOCKER_HOST"), "SANDBOX_IMAGE=" + os.Getenv("SANDBOX_IMAGE"),
+		"ALLOWED_LOGINS=octo-dev", "OPENROUTER_API_KEY=unused", "MODEL_BASE_URL=http://127.0.0.1:9/v1", "DOCKER_HOST=" + os.Getenv("DOCKER_HOST"), "SANDBOX_IMAGE=" + os.Getenv("SANDBOX_IMAGE"),
 	}, nil
 }
 

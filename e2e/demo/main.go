@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net"
 	"net/http"
@@ -141,7 +142,7 @@ func (d *demo) serve(ctx context.Context) error {
 	for k, v := range d.env {
 		cmd.Env = append(cmd.Env, k+"="+v)
 	}
-	logFile, err := os.OpenFile(filepath.Join(d.dataDir, "serve.log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	logFile, err := openLog(filepath.Join(d.dataDir, "serve.log"))
 	if err != nil {
 		return err
 	}
@@ -180,6 +181,15 @@ func (d *demo) serve(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// openLog begins a new log and keeps the one before it, with .old behind its name: what went wrong
+// is often looked for after the next start.
+func openLog(path string) (*os.File, error) {
+	if err := os.Rename(path, path+".old"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
 }
 
 func (d *demo) waitReady(ctx context.Context) error {

@@ -19,6 +19,7 @@ func findCases() []testCase {
 		{name: "search matches expressions and text", run: searchLines},
 		{name: "search gives context", run: searchContext},
 		{name: "search passes binary files and cuts long lines", run: searchOddFiles},
+		{name: "search shows a match in a line of any length", run: searchHugeLines},
 		{name: "search is bounded and says so", run: searchLimit},
 		{name: "search names a bad pattern", run: searchBadPattern},
 	}
@@ -171,8 +172,32 @@ func searchOddFiles(t *testing.T, ws box) {
 	if text := got.Lines[1].Text; !strings.Contains(text, "needle") || utf8.RuneCountInString(text) > 502 || !strings.HasPrefix(text, "…") || !strings.HasSuffix(text, "…") {
 		t.Errorf("the long line is %d characters: %.40s", utf8.RuneCountInString(text), text)
 	}
-	if text := got.Lines[2].Text; text != strings.Repeat("é", 400) {
+	if l := got.Lines[1]; l.Length != 180_006 || l.Column != 90_001 {
+		t.Errorf("the long line has %d characters and the match at %d", l.Length, l.Column)
+	}
+	if text := got.Lines[2].Text; got.Lines[2].Length != 0 || text != strings.Repeat("é", 400) {
 		t.Errorf("400 characters became %d", utf8.RuneCountInString(text))
+	}
+}
+
+func searchHugeLines(t *testing.T, ws box) {
+	for name, line := range map[string]string{
+		"b.min.js": strings.Repeat("a", 500_000) + "NEEDLE" + strings.Repeat("b", 500_000),
+		"cjk.txt":  strings.Repeat("错", 100_000) + "NEEDLE" + strings.Repeat("误", 100_000),
+		"end.txt":  strings.Repeat("é", 300_000) + "NEEDLE",
+		"raw.bin":  strings.Repeat("\xff", 300_000) + "NEEDLE",
+	} {
+		ws.write(t, map[string]string{name: line + "\n"})
+		got, err := ws.Search(t.Context(), core.SearchQuery{Pattern: "NEEDLE", Path: name})
+		if err != nil || got.Matches != 1 {
+			t.Fatalf("%s: %d matches, %v", name, got.Matches, err)
+		}
+		before, _, _ := strings.Cut(line, "NEEDLE")
+		l := got.Lines[0]
+		if !strings.Contains(l.Text, "NEEDLE") || !utf8.ValidString(l.Text) || utf8.RuneCountInString(l.Text) > 502 ||
+			l.Length != utf8.RuneCountInString(line) || l.Column != utf8.RuneCountInString(before)+1 {
+			t.Errorf("%s: %d characters, %d bytes shown, length %d, column %d", name, utf8.RuneCountInString(l.Text), len(l.Text), l.Length, l.Column)
+		}
 	}
 }
 

@@ -111,7 +111,7 @@ func searchResult(args wire.SearchArgs, res wire.SearchResult) (core.SearchResul
 		}
 		last := 0
 		for _, l := range f.Lines {
-			if l.Number <= last || len(l.Text) > maxLine {
+			if l.Number <= last || len(l.Text) > maxLine || l.Column < 0 || l.Column > l.Length+1 {
 				return out, false
 			}
 			last = l.Number
@@ -123,6 +123,8 @@ func searchResult(args wire.SearchArgs, res wire.SearchResult) (core.SearchResul
 				Number: l.Number,
 				Text:   strings.ToValidUTF8(string(l.Text), "\uFFFD"),
 				Match:  l.Match,
+				Length: l.Length,
+				Column: l.Column,
 			})
 		}
 	}

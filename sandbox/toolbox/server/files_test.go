@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"agent-sandboxing/sandbox/toolbox/wire"
 )
@@ -162,4 +163,34 @@ func TestTree_IsEmptyWithoutLeaves(t *testing.T) {
 	if err := o.write(t.Context(), nil, &pack); err != nil || pack.Len() == 0 {
 		t.Errorf("%d bytes, %v", pack.Len(), err)
 	}
+}
+
+// Of a line of any length the match is shown, within a bound, and its place is told.
+func FuzzCutLine(f *testing.F) {
+	f.Add("short", 2)
+	f.Add(strings.Repeat("a", 900)+"NEEDLE"+strings.Repeat("b", 900), 900)
+	f.Add(strings.Repeat("错", 700)+"x", 2100)
+	f.Add(strings.Repeat("\xff\xe9", 700), 1399)
+	f.Fuzz(func(t *testing.T, line string, match int) {
+		match = min(max(match, 0), len(line))
+		got := cutLine(7, []byte(line), match)
+		text := strings.TrimSuffix(strings.TrimPrefix(string(got.Text), "…"), "…")
+		if utf8.RuneCount(got.Text) > maxLineRunes+2 || got.Number != 7 {
+			t.Errorf("%d characters of line %d", utf8.RuneCount(got.Text), got.Number)
+		}
+		if got.Length == 0 {
+			if string(got.Text) != line {
+				t.Errorf("%q became %q", line, got.Text)
+			}
+			return
+		}
+		// What follows the match, as far as it can be shown, is in the text.
+		piece := line[match:min(len(line), match+30)]
+		if !strings.Contains(line, text) || !strings.Contains(string(got.Text), piece) {
+			t.Errorf("%q of %q does not show %q", got.Text, line, piece)
+		}
+		if got.Length != utf8.RuneCountInString(line) || got.Column != utf8.RuneCountInString(line[:match])+1 {
+			t.Errorf("length %d, column %d", got.Length, got.Column)
+		}
+	})
 }

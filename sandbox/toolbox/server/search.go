@@ -17,7 +17,7 @@ import (
 const (
 	binaryProbe   = 8 << 10  // a NUL in so many bytes makes a file binary
 	maxSearchFile = 64 << 20 // larger files are passed over
-	maxSearchLine = 1 << 20  // of a longer line, the rest is not looked at
+	maxSearchLine = 16 << 20 // of a longer line, the rest is not looked at
 	maxLineRunes  = 500      // of a line in the answer
 	maxSearchText = 2 << 20  // bytes of lines in the answer
 )
@@ -135,7 +135,6 @@ func (m *matches) scan(ctx context.Context, r *bufio.Reader) error {
 
 func (m *matches) line(number int, line []byte) error {
 	at := m.pattern.FindIndex(line)
-	entry := wire.SearchLine{Number: number, Match: at != nil}
 	switch {
 	case at != nil:
 		if m.out.Matches >= m.args.Limit || m.size > maxSearchText {
@@ -147,15 +146,14 @@ func (m *matches) line(number int, line []byte) error {
 			m.add(b)
 		}
 		m.before, m.after = nil, m.args.Context
-		entry.Text = cutLine(line, at[0])
+		entry := cutLine(number, line, at[0])
+		entry.Match = true
 		m.add(entry)
 	case m.after > 0:
 		m.after--
-		entry.Text = cutLine(line, 0)
-		m.add(entry)
+		m.add(cutLine(number, line, 0))
 	case m.args.Context > 0:
-		entry.Text = cutLine(line, 0)
-		if m.before = append(m.before, entry); len(m.before) > m.args.Context {
+		if m.before = append(m.before, cutLine(number, line, 0)); len(m.before) > m.args.Context {
 			m.before = m.before[1:]
 		}
 	}
@@ -181,17 +179,20 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	return line, err
 }
 
-// cutLine keeps maxLineRunes characters of a line, of a long one those around the match.
-func cutLine(line []byte, match int) []byte {
-	if utf8.RuneCount(line) <= maxLineRunes {
-		return bytes.Clone(line)
+// cutLine keeps maxLineRunes characters of a line, of a long one those around the match, and then says
+// how long the line is and where the match begins.
+func cutLine(number int, line []byte, match int) wire.SearchLine {
+	length := utf8.RuneCount(line)
+	if length <= maxLineRunes {
+		return wire.SearchLine{Number: number, Text: bytes.Clone(line)}
 	}
+	column := utf8.RuneCount(line[:match])
 	start := 0
-	if utf8.RuneCount(line[:match]) > maxLineRunes/2 {
-		for start = match; start > 0 && utf8.RuneCount(line[start:match]) < maxLineRunes/4; start-- {
-		}
-		for start > 0 && !utf8.RuneStart(line[start]) {
-			start--
+	if column > maxLineRunes/2 {
+		start = match
+		for range maxLineRunes / 4 {
+			_, size := utf8.DecodeLastRune(line[:start])
+			start -= size
 		}
 	}
 	end := start
@@ -199,13 +200,13 @@ func cutLine(line []byte, match int) []byte {
 		_, size := utf8.DecodeRune(line[end:])
 		end += size
 	}
-	var out []byte
+	var text []byte
 	if start > 0 {
-		out = append(out, "…"...)
+		text = append(text, "…"...)
 	}
-	out = append(out, line[start:end]...)
+	text = append(text, line[start:end]...)
 	if end < len(line) {
-		out = append(out, "…"...)
+		text = append(text, "…"...)
 	}
-	return out
+	return wire.SearchLine{Number: number, Text: text, Length: length, Column: column + 1}
 }

@@ -185,6 +185,9 @@ type SearchLine struct {
 	Number int    `json:"n"`
 	Text   []byte `json:"t"`
 	Match  bool   `json:"m,omitempty"`
+	// Of a line of which Text is a piece: its characters, and the one at which the match begins.
+	Length int `json:"l,omitempty"`
+	Column int `json:"c,omitempty"`
 }
 
 // SearchFile holds the lines of one file.
