@@ -180,6 +180,30 @@ func TestDocuments_NameOnlyWhatIsThere(t *testing.T) {
 	}
 }
 
+// People are told beforehand which packages are installed on their machine.
+func TestREADME_NamesWhatIsInstalled(t *testing.T) {
+	t.Parallel()
+	setup, err := os.ReadFile("scripts/setup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, demoAndTest, _ := strings.Cut(string(setup), "  demo | test)\n")
+	demoAndTest, _, _ = strings.Cut(demoAndTest, ";;")
+	packages := []string{"postgresql"}
+	for _, need := range regexp.MustCompile(`(?m)^ +need \S+ (.+)$`).FindAllStringSubmatch(demoAndTest, -1) {
+		packages = append(packages, strings.Fields(need[1])...)
+	}
+	if len(packages) < 8 {
+		t.Fatalf("found only %v: the search is broken", packages)
+	}
+	text := page(t, "README.md", "## Try it")
+	for _, p := range packages {
+		if p != "git" && !strings.Contains(text, "`"+p+"`") { // git is what one has already
+			t.Errorf("the README does not say that %s is installed", p)
+		}
+	}
+}
+
 // folders are those at the top that are kept in git and not hidden.
 func folders(t *testing.T) []string {
 	t.Helper()

@@ -86,10 +86,6 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 	w.processor = turn.NewProcessor(turn.Options{
 		Store: p.store, Sandboxes: w.sandboxes, Agent: loop, Mirror: m, Signals: p.hub, Redactor: p.redact,
 		Publisher: w.publisher(minted, info, m), Budgets: p.cfg.Limits.Budgets(), Worker: func() core.Worker { return *w.self.Load() }, Log: p.log,
-		Summarize: func(previous string, request core.Message, f core.Finish) string {
-			clean, _ := p.redact.Text(agent.SummaryLine(previous, request.Text, f))
-			return clean
-		},
 	})
 	return w, nil
 }
@@ -126,7 +122,7 @@ func openAgent(p *process) (*agent.Agent, error) {
 	model := openai.New(modelOptions(p.cfg.Model))
 	limits := p.cfg.Limits
 	return agent.New(agent.Options{
-		Model: model, Tools: tools.New, Redactor: p.redact, Prices: prices(p.cfg.Model),
+		Model: model, Tools: tools.New, Redactor: p.redact, Prices: prices(p.cfg.Model), Window: p.cfg.Model.ContextWindow,
 		Limits: agent.Limits{
 			Steps: limits.AgentMaxSteps, StepsCeiling: limits.AgentMaxStepsCeiling, Wall: time.Duration(limits.AgentMaxMinutes) * time.Minute,
 			CostUSD: limits.AgentMaxCostUSD, CostKnown: limits.Money(),

@@ -9,10 +9,7 @@ package agent
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"slices"
 	"time"
 
 	"agent-sandboxing/core"
@@ -20,12 +17,14 @@ import (
 	"agent-sandboxing/prompts"
 )
 
-// Options are the parts of an Agent.
+// Options are the parts of an Agent. Window is the model's context window in tokens; 0 takes
+// DefaultWindow.
 type Options struct {
 	Model    Model
 	Tools    Toolset
 	Redactor *redact.Redactor
 	Limits   Limits
+	Window   int
 	Prices   *Prices // nil: only the provider knows the cost
 }
 
@@ -35,20 +34,18 @@ type Agent struct {
 	tools    Toolset
 	redact   *redact.Redactor
 	limits   Limits
+	window   int
 	prices   *Prices
 	profiles map[string]profile
 }
 
-// profile is a system prompt with the tools that go with it.
-type profile struct {
-	system string
-	tools  []string
-	hash   string // of all that the model is told before the message
-}
-
-// New checks that every profile names a prompt and tools that exist.
+// New checks that every profile names a prompt and tools that exist, and that there is one for each
+// thing the agent does.
 func New(o Options) (*Agent, error) {
-	a := &Agent{model: o.Model, tools: o.Tools, redact: o.Redactor, limits: o.Limits.orDefault(), prices: o.Prices, profiles: map[string]profile{}}
+	a := &Agent{model: o.Model, tools: o.Tools, redact: o.Redactor, limits: o.Limits.orDefault(), prices: o.Prices, window: cmp.Or(o.Window, DefaultWindow)}
+	if a.window < MinWindow {
+		return nil, fmt.Errorf("a context window of %d tokens is too small: at least %d are needed", a.window, MinWindow)
+	}
 	known := map[string]ToolSpec{}
 	for _, t := range o.Tools(Env{}) {
 		known[t.Spec().Name] = t.Spec()
@@ -57,24 +54,8 @@ func New(o Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	for name, d := range declared {
-		system, err := prompts.System(d.Prompt)
-		if err != nil {
-			return nil, fmt.Errorf("profile %s: %w", name, err)
-		}
-		hash := sha256.New()
-		hash.Write([]byte(system))
-		slices.Sort(d.Tools)
-		for _, tool := range d.Tools {
-			spec, ok := known[tool]
-			if !ok {
-				return nil, fmt.Errorf("profile %s: no tool %q", name, tool)
-			}
-			hash.Write([]byte("\x00" + spec.Name + "\x00" + spec.Description + "\x00" + string(spec.Parameters)))
-		}
-		a.profiles[name] = profile{system: system, tools: d.Tools, hash: hex.EncodeToString(hash.Sum(nil))}
-	}
-	return a, nil
+	a.profiles, err = profiles(declared, known)
+	return a, err
 }
 
 // Model names the model as configured.
@@ -92,31 +73,30 @@ func (a *Agent) Run(ctx context.Context, req core.TurnRequest, ws core.Workspace
 		limitReached(fmt.Sprintf("it worked for %s", limits.Wall)))
 	defer cancel()
 
+	r := a.begin(p, limits, rec)
 	env := Env{Workspace: ws, Publisher: pub, Policy: req.Policy, MessageID: req.MessageID}
-	r := &run{
-		model:  a.model,
-		limits: limits,
-		prices: a.prices,
-		redact: a.redact,
-		rec:    rec,
-		tools:  map[string]Tool{},
-		ids:    map[string]bool{},
-		messages: []Message{
-			{Role: System, Text: p.system},
-			{Role: User, Text: compose(req, newSectionID())},
-		},
-		partial: partial{rec: rec, redact: a.redact, now: time.Now},
-		result:  core.TurnResult{Model: a.model.Name(), PromptHash: p.hash, Limits: limits.record()},
-	}
-	for _, t := range a.tools(env) {
-		if spec := t.Spec(); slices.Contains(p.tools, spec.Name) {
-			r.tools[spec.Name] = t
-			r.specs = append(r.specs, spec)
-		}
-	}
-	// Sorted and byte-identical in every request, or no provider could cache them.
-	slices.SortFunc(r.specs, func(a, b ToolSpec) int { return cmp.Compare(a.Name, b.Name) })
+	env.Investigate = func(ctx context.Context, task string) (Report, error) { return a.investigate(ctx, task, env, r) }
+	r.offer(a.tools(env), p)
+	room := usable(a.window)/2 - proseTokens(len(p.system)) - r.meter.fixed
+	r.messages = []Message{{Role: System, Text: p.system}, {Role: User, Text: compose(req, max(0, room)*4)}}
 
 	err := r.loop(ctx)
 	return r.result, err
+}
+
+// begin makes a run of a profile, still without tools and messages.
+func (a *Agent) begin(p profile, limits Limits, rec core.TurnRecorder) *run {
+	return &run{
+		model:   a.model,
+		limits:  limits,
+		prices:  a.prices,
+		redact:  a.redact,
+		rec:     rec,
+		tools:   map[string]Tool{},
+		ids:     map[string]bool{},
+		did:     map[string]string{},
+		meter:   meter{window: a.window},
+		partial: partial{rec: rec, redact: a.redact, now: time.Now},
+		result:  core.TurnResult{Model: a.model.Name(), PromptHash: p.hash, Limits: limits.record(), Context: core.ContextUse{Window: int64(a.window)}},
+	}
 }

@@ -163,7 +163,7 @@ func TestRun_MalformedCallsAreAnswered(t *testing.T) {
 	}
 	want := []string{
 		"Error (invalid_arguments): the arguments are not valid JSON at byte 11, after \"{\\\"path\\\": \\\"a\". Send the call again with valid JSON.",
-		"Error (unknown_tool): there is no tool \"apply_patch\". Available: bash, edit, find, grep, ls, publish_pull_request, read, write.",
+		"Error (unknown_tool): there is no tool \"apply_patch\". Available: bash, edit, find, grep, ls, publish_pull_request, read, subagent, write.",
 		"a.txt",
 		"text\n",
 		"Error (invalid_arguments): the arguments are not a JSON object. Send the call again with valid JSON.",
@@ -190,7 +190,7 @@ func TestRun_Limits(t *testing.T) {
 		if core.CodeOf(err) != core.CodeLimitReached || got.Steps != 5 {
 			t.Errorf("%v after %d steps", err, got.Steps)
 		}
-		if answers := b.toolAnswers(); !strings.Contains(answers[3], "[1 steps left: finish and report.]") {
+		if answers := b.toolAnswers(); !strings.Contains(answers[3], "[1 step left: finish and report.]") {
 			t.Errorf("no warning: %q", answers)
 		}
 	})

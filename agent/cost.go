@@ -39,8 +39,7 @@ func priced(resp Response, prices *Prices) core.Usage {
 // is not; the response is then not acted upon.
 func (r *run) spend(ctx context.Context, resp Response) error {
 	u := priced(resp, r.prices)
-	r.result.Usage = r.result.Usage.Add(u)
-	r.spent = r.rec.Spent(ctx, u)
+	r.charge(u, r.rec.Spent(ctx, u))
 	if u.CostSource == core.CostUnknown && r.limits.CostKnown {
 		return core.Fail(core.Unavailable, core.CodeCostUnknown,
 			"The model's provider did not say what a request cost, and this installation caps the cost. The changes so far are kept. Ask the operator to check the model's prices.")
@@ -50,20 +49,38 @@ func (r *run) spend(ctx context.Context, resp Response) error {
 
 // lost notes a request that ended without an answer but may be charged for.
 func (r *run) lost(ctx context.Context, err error) {
-	code := core.CodeOf(err)
-	if ctx.Err() == nil && code != core.CodeModelStreamError && code != core.CodeModelTimeout {
-		return // it was refused, or never arrived
+	if u := spentOn(ctx, Response{}, err, nil); u != (core.Usage{}) {
+		r.charge(u, r.rec.Spent(ctx, u))
 	}
-	u := core.Usage{CostSource: core.CostUnknown}
-	r.result.Usage = r.result.Usage.Add(u)
-	// The turn is ending for a better reason than a failure to record this.
-	_ = r.rec.Spent(ctx, u)
+}
+
+// spentOn is what a request used. One that ended without an answer may be charged for all the same,
+// unless it was refused or never arrived.
+func spentOn(ctx context.Context, resp Response, err error, prices *Prices) core.Usage {
+	code := core.CodeOf(err)
+	switch {
+	case err == nil:
+		return priced(resp, prices)
+	case ctx.Err() != nil, code == core.CodeModelStreamError, code == core.CodeModelTimeout:
+		return core.Usage{CostSource: core.CostUnknown}
+	}
+	return core.Usage{}
+}
+
+// charge counts a usage where it was used and, of a subagent, where it is paid for.
+func (r *run) charge(u core.Usage, spent error) {
+	for ; r != nil; r = r.parent {
+		r.result.Usage, r.spent = r.result.Usage.Add(u), spent
+	}
 }
 
 // mayAsk says whether the money allows another request.
 func (r *run) mayAsk() error {
 	if r.spent != nil {
 		return r.spent
+	}
+	if r.parent != nil {
+		return r.parent.mayAsk()
 	}
 	if cost := r.result.Usage.CostUSD; r.limits.CostUSD > 0 && cost != nil && *cost >= r.limits.CostUSD {
 		return limitReached("it cost " + core.Dollars(*cost) + " of the " + core.Dollars(r.limits.CostUSD) + " that one message may")

@@ -48,7 +48,7 @@ func TestDemo_DoesVisibleWorkOnAnyRepository(t *testing.T) {
 				t.Errorf("model %q, answer %q", first.Model, first.Answer)
 			}
 			results := strings.Join(b.rec.results(), "\n")
-			for _, want := range []string{"ls ok", "find ok", "bash ok exit ", "write ok", "publish_pull_request ok"} {
+			for _, want := range []string{"ls ok", "find ok", "subagent ok 2 steps", "bash ok exit ", "write ok", "publish_pull_request ok"} {
 				if !strings.Contains(results, want) {
 					t.Errorf("no %q in\n%s", want, results)
 				}

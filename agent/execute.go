@@ -117,7 +117,8 @@ func (r *run) one(ctx context.Context, call ToolCall, raw string) (ok bool, err 
 		return false, err
 	}
 	nudge, stop := r.repeats.add(r.result.Steps, call.Name, call.Arguments, result)
-	r.answer(call, join(result.Text, nudge))
+	r.did[call.ID] = r.line(strings.Join([]string{call.Name, object, result.Detail}, " "), 200)
+	r.answer(call, join(join(result.Text, hiddenNote(result.Text)), nudge))
 	if err := r.record(ctx, event, result, ms); err != nil {
 		return false, err
 	}
@@ -193,8 +194,12 @@ func (r *run) warn() {
 		return
 	}
 	r.warned = true
+	steps := "steps"
+	if left == 1 {
+		steps = "step"
+	}
 	last := &r.messages[len(r.messages)-1]
-	last.Text = join(last.Text, fmt.Sprintf("[%d steps left: finish and report.]", left))
+	last.Text = join(last.Text, fmt.Sprintf("[%d %s left: finish and report.]", left, steps))
 }
 
 func (r *run) toolNames() []string {

@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"agent-sandboxing/core"
@@ -18,17 +20,33 @@ type run struct {
 	rec      core.TurnRecorder
 	tools    map[string]Tool
 	specs    []ToolSpec
-	ids      map[string]bool // call ids given out in this run
+	ids      map[string]bool   // call ids given out in this run
+	did      map[string]string // by call id: what a result shows, for the line that may replace it
 	messages []Message
+	meter    meter
 	partial  partial
 	repeats  repeats
 	prices   *Prices
 	spent    error // what the last Spent said: no further request when it is not nil
 	result   core.TurnResult
+	parent   *run // of a subagent: the run that pays for it
 
 	malformed int // responses in a row without a call that could be run
 	cutShort  int // responses with calls that ended at the output limit
 	warned    bool
+}
+
+// offer gives the run those of the tools that its profile has. They are sorted and byte-identical in
+// every request, or no provider could cache them.
+func (r *run) offer(tools []Tool, p profile) {
+	for _, t := range tools {
+		if spec := t.Spec(); slices.Contains(p.tools, spec.Name) {
+			r.tools[spec.Name] = t
+			r.specs = append(r.specs, spec)
+		}
+	}
+	slices.SortFunc(r.specs, func(a, b ToolSpec) int { return cmp.Compare(a.Name, b.Name) })
+	r.meter.fixed = specTokens(r.specs)
 }
 
 // loop asks and executes until the model answers without a call. On return the shown text is whole.
@@ -36,6 +54,9 @@ func (r *run) loop(ctx context.Context) error {
 	defer r.partial.flush()
 	r.spent = r.rec.Spent(ctx, core.Usage{})
 	for r.result.Steps < r.limits.Steps {
+		if err := r.fit(); err != nil {
+			return err
+		}
 		if err := checkMessages(r.messages); err != nil {
 			return core.Fail(core.Internal, "context_invalid", "The conversation with the model broke its own rules.").Because(err)
 		}
@@ -75,6 +96,8 @@ func (r *run) ask(ctx context.Context) (Response, error) {
 	if resp.Model != "" {
 		r.result.Model = resp.Model
 	}
+	r.meter.calibrate(resp.Usage, len(r.messages))
+	r.result.Context.Tokens = resp.Usage.PromptTokens
 	return resp, r.spend(ctx, resp)
 }
 

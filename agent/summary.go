@@ -8,30 +8,20 @@ import (
 	"agent-sandboxing/core/redact"
 )
 
-// SummaryLine adds a finished turn to the session's summary without asking a model: what was asked,
-// how it ended, which files changed, how the answer begins. The result stays within the cap of the
-// summary section; the oldest turns go first. The caller redacts what it stores.
-func SummaryLine(prev, request string, f core.Finish) string {
+// turnLine says of a turn, without a model, what was asked, how it ended, which files differ and how
+// the answer begins.
+func turnLine(request string, f core.Finish) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "- Asked: %s — %s", redact.Line(request, 400), ending(f))
+	fmt.Fprintf(&b, "- Asked: %s — %s", oneLine(request, 400), ending(f))
 	if len(f.Changed) > 0 {
 		additions, deletions := core.Totals(f.Changed)
-		fmt.Fprintf(&b, "; the work tree now differs in %d files (+%d −%d): %s",
-			len(f.Changed), additions, deletions, someFiles(f.Changed))
+		fmt.Fprintf(&b, "; the work tree now differs in %s (+%d −%d): %s",
+			countFiles(len(f.Changed)), additions, deletions, someFiles(f.Changed))
 	}
-	if answer := redact.Line(f.Answer, 500); answer != "" {
+	if answer := oneLine(f.Answer, 500); answer != "" {
 		fmt.Fprintf(&b, ". Answer: %s", answer)
 	}
-	lines := strings.Split(strings.TrimSpace(prev), "\n")
-	lines = append(lines, b.String())
-	size := 0
-	for i := len(lines) - 1; i >= 0; i-- {
-		if size += len(lines[i]) + 1; size > summaryCap {
-			lines = lines[i+1:]
-			break
-		}
-	}
-	return strings.TrimSpace(strings.Join(lines, "\n"))
+	return b.String()
 }
 
 func ending(f core.Finish) string {
@@ -47,14 +37,41 @@ func ending(f core.Finish) string {
 	return string(f.State)
 }
 
+// platformFacts is what the platform itself knows of the workspace: never a model's word.
+func platformFacts(w core.WorkspaceState) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Branch: %s, made from %s at %s\n", w.Branch, oneLine(w.BaseBranch, 200), w.BaseSHA)
+	if w.PullRequest != "" {
+		fmt.Fprintf(&b, "Pull request: %s\n", w.PullRequest)
+	}
+	if len(w.Changed) == 0 {
+		b.WriteString("Changed files: none")
+		return b.String()
+	}
+	additions, deletions := core.Totals(w.Changed)
+	fmt.Fprintf(&b, "Changed: %s (+%d −%d): %s", countFiles(len(w.Changed)), additions, deletions, someFiles(w.Changed))
+	return b.String()
+}
+
+func countFiles(n int) string {
+	if n == 1 {
+		return "1 file"
+	}
+	return fmt.Sprintf("%d files", n)
+}
+
 func someFiles(files []core.ChangedFile) string {
 	const shown = 20
-	names := make([]string, 0, shown)
+	names := make([]string, 0, shown+1)
 	for _, f := range files[:min(len(files), shown)] {
-		names = append(names, redact.Line(f.Path, 120))
+		name := oneLine(f.Path, 120)
+		if f.Status == "deleted" {
+			name += " (deleted)"
+		}
+		names = append(names, name)
 	}
 	if more := len(files) - shown; more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
-	return strings.Join(names, ", ")
+	return redact.Cut(strings.Join(names, ", "), 2_000)
 }

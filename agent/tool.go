@@ -30,6 +30,17 @@ type Env struct {
 	Publisher core.Publisher
 	Policy    core.BashPolicy
 	MessageID core.MessageID // names the kept logs of cut outputs
+	// Investigate lets a subagent answer a question about the repository. Its failure is an error as
+	// a tool's is: it ends the turn.
+	Investigate func(ctx context.Context, task string) (Report, error)
+}
+
+// Report is what a subagent found. Failure says why it did not finish, "" when it did; Text is then
+// the last that it said.
+type Report struct {
+	Text    string
+	Steps   int
+	Failure string
 }
 
 // Outcomes of a tool call, as events carry them.

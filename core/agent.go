@@ -37,7 +37,9 @@ type WorkspaceState struct {
 	BaseSHA     string
 	Changed     []ChangedFile
 	PullRequest string // "#12 open", "" when there is none
-	Guidance    string // AGENTS.md at the base SHA, hostile text
+	Guidance    string // of GuidanceFile at the base SHA, hostile text
+	// GuidanceFile is AGENTS.md or CLAUDE.md, "" without either.
+	GuidanceFile string
 }
 
 // TurnResult is how the loop ended when it did not fail.
@@ -47,7 +49,33 @@ type TurnResult struct {
 	PromptHash string
 	Steps      int
 	Usage      Usage
+	Context    ContextUse
 	Limits     TurnLimits // that it ran under
+}
+
+// ContextUse is how full the context window was at the turn's last request, in tokens. Tokens is 0
+// when nobody counted.
+type ContextUse struct {
+	Tokens int64 `json:"tokens"`
+	Window int64 `json:"window"`
+}
+
+// CompactionRequest is what a session's next summary is made from, after a turn has ended.
+type CompactionRequest struct {
+	Previous  string // the summary until now
+	Request   string // what the person asked
+	Activity  []ToolActivity
+	Finish    Finish
+	Workspace WorkspaceState // after the turn, as the platform knows it
+}
+
+// Compaction is a session's next summary. Code says why the model's own was not taken, "" when it
+// was or when none was asked.
+type Compaction struct {
+	Summary string
+	ByModel bool
+	Code    string
+	Usage   Usage
 }
 
 // Usage counts tokens and money of model requests; CostUSD is nil when no part of it is known.
@@ -90,6 +118,12 @@ type PublishResult struct {
 	Deletions int
 	LeftOut   []string // paths that the publish set excluded, with the rule
 }
+
+// Codes of a summary that the model did not make.
+const (
+	CodeSummaryInvalid = "summary_invalid" // its text did not keep to the outline
+	CodeSummaryTimeout = "summary_timeout"
+)
 
 // TurnFailure codes that the agent loop itself ends with; each is a core.Error code too.
 const (

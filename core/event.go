@@ -90,6 +90,8 @@ type MessageCompleted struct {
 	Deletions int       `json:"deletions"`
 	Steps     int       `json:"steps"`
 	Usage     Usage     `json:"usage"`
+	// Context is how full the model's window was at the end.
+	Context ContextUse `json:"context"`
 }
 
 // MessageFailed ends a turn, or a queued message, with a code.
@@ -221,9 +223,13 @@ type CaptureFailed struct {
 	Message string `json:"message"`
 }
 
-// SummaryUpdated: the session's summary was rewritten.
+// SummaryUpdated: the session's summary was rewritten, by the model, or by the platform alone. Code
+// says why the model's text was not taken.
 type SummaryUpdated struct {
-	Bytes int `json:"bytes"`
+	Bytes   int    `json:"bytes"`
+	ByModel bool   `json:"by_model"`
+	Code    string `json:"code,omitempty"`
+	Usage   Usage  `json:"usage"`
 }
 
 // PublicationChanged has the new step of a publish (types publication_requested,

@@ -37,6 +37,7 @@ type turn struct {
 	diff      *core.DiffUpdated
 	outputs   []core.ArtifactCreated
 	pull      *core.PullRequestChanged
+	context   core.ContextUse
 	warnings  []string
 }
 
@@ -108,7 +109,8 @@ func (l *timeline) apply(e core.Event) {
 		tn.mark(e, func() { tn.preparing, l.current = false, tn })
 		l.strip.finish()
 	case "message_completed", "message_failed", "message_cancelled":
-		tn.mark(e, func() { tn.preparing, tn.endedAt = false, e.Sequence })
+		p := payload[core.MessageCompleted](e) // the other two tell nothing of the context
+		tn.mark(e, func() { tn.preparing, tn.endedAt, tn.context = false, e.Sequence, p.Context })
 	case "agent_tool_call":
 		p := payload[core.AgentToolCall](e)
 		tn.tool(e, p.CallID, func(row *tool) { row.call = p })

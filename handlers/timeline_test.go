@@ -244,10 +244,10 @@ func TestTimeline_RecordsComeFromRecords(t *testing.T) {
 	m := s.say("m1", core.Completed)
 	m.Usage, m.Model = core.Usage{PromptTokens: 41200, CompletionTokens: 3100}, "some-model"
 	s.line.Messages = append(s.line.Messages, core.Message{ID: "a1", Role: core.RoleAssistant, ReplyTo: "m1", Text: "I rewrote everything.", State: core.Completed})
-	s.event("m1", core.MessageQueued{}, core.MessageWorking{}, core.MessageCompleted{})
+	s.event("m1", core.MessageQueued{}, core.MessageWorking{}, core.MessageCompleted{Context: core.ContextUse{Tokens: 43_100, Window: 128_000}})
 	v := s.view()
 	turn := v.turn(v.line.turns[0])
-	if !turn.Records.NoChange || turn.Records.Usage != "41.2k in · 3.1k out · some-model" {
+	if !turn.Records.NoChange || turn.Records.Usage != "41.2k in · 3.1k out · some-model · context 34% full" {
 		t.Errorf("records of a turn without a diff = %+v", turn.Records)
 	}
 	if !strings.Contains(turn.Answer.HTML, "I rewrote everything.") || turn.Answer.Growing {

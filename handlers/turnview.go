@@ -157,7 +157,7 @@ func (v sessionView) tool(t *turn, row *tool) components.ToolProps {
 func (v sessionView) records(t *turn) components.RecordsProps {
 	m := t.message
 	p := components.RecordsProps{
-		Usage:     usageText(m.Usage, m.Model),
+		Usage:     joined(usageText(m.Usage, m.Model), contextText(t.context)),
 		Artifacts: v.artifactProps(t.outputs),
 		Warning:   strings.Join(t.warnings, " "),
 	}

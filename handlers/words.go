@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -86,6 +87,19 @@ func usageText(u core.Usage, model string) string {
 		parts = append(parts, model)
 	}
 	return strings.Join(parts, " · ")
+}
+
+// contextText is "context 34% full", "" when nobody counted.
+func contextText(c core.ContextUse) string {
+	if c.Tokens <= 0 || c.Window <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("context %d%% full", (c.Tokens*100+c.Window-1)/c.Window)
+}
+
+// joined puts a dot between the parts that say something.
+func joined(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " · ")
 }
 
 func thousands(n int64) string {

@@ -10,7 +10,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-//go:embed session-agent/*.md subagent/*.md tools/*.md profiles.yaml
+//go:embed session-agent/*.md subagent/*.md compaction/*.md tools/*.md profiles.yaml
 var files embed.FS
 
 // Profile says which system prompt and which tools an invocation gets.

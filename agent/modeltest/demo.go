@@ -16,8 +16,8 @@ const DemoModel = "scripted-demo"
 // knows no paths.
 //
 // Words of the prompt steer it: "slow" adds waiting steps of about 20 s in all, "publish" ends with
-// a pull request, "test" tries to run the tests. "fail", alone on a line or after "please", ends
-// with a provider's failure: people write of tests that fail. "endless" ends at a limit only.
+// a pull request, "test" tries to run the tests, "endless" never comes to an end by itself. "fail",
+// alone on a line or after "please", ends with a provider's failure: people write of tests that fail.
 func Demo() Script { return demoScript{} }
 
 type demoScript struct{}
@@ -28,6 +28,12 @@ func (demoScript) Name() string { return DemoModel }
 // keeps nothing between two requests.
 func (demoScript) Reply(req Request) Reply {
 	prompt, done := readConversation(req.Messages)
+	switch {
+	case len(req.Tools) == 0:
+		return record(req.Messages[len(req.Messages)-1].Content)
+	case !offers(req, "write"):
+		return investigate(prompt, done)
+	}
 	d := newDemo(prompt)
 	for _, step := range d.plan() {
 		calls := step.do()
@@ -78,17 +84,25 @@ func readConversation(messages []Message) (prompt string, rounds [][]string) {
 	return prompt, rounds
 }
 
-var requestOpen = regexp.MustCompile(`<section name="request" id="([^"]+)">\n`)
-
 // requestOf takes the request out of a composed message; another message is one as a whole.
 func requestOf(content string) string {
-	for _, m := range requestOpen.FindAllStringSubmatchIndex(content, -1) {
-		id := content[m[2]:m[3]]
-		if text, ok := strings.CutSuffix(strings.TrimSpace(content[m[1]:]), `</section id="`+id+`">`); ok {
-			return strings.TrimSpace(text)
+	for _, name := range []string{"request", "task"} {
+		if text := sectionOf(content, name); text != "" {
+			return text
 		}
 	}
 	return strings.TrimSpace(content)
+}
+
+// sectionOf is the text of a section, between its own tags.
+func sectionOf(content, name string) string {
+	for _, m := range regexp.MustCompile(`(?m)^<section name="`+name+`" id="([^"]+)">\n`).FindAllStringSubmatchIndex(content, -1) {
+		end := "\n</section id=\"" + content[m[2]:m[3]] + "\">"
+		if text, _, ok := strings.Cut(content[m[1]:], end); ok {
+			return strings.TrimSpace(text)
+		}
+	}
+	return ""
 }
 
 // demo is what the script knows while it replays.

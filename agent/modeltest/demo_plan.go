@@ -20,6 +20,7 @@ func (d *demo) plan() []step {
 		{"Now the README and some of the source.", d.readSome, d.seeTexts},
 		{"Which definitions and open points are there?", d.search, d.seeSearch},
 	}
+	steps = append(steps, step{"A helper may look for every place that the request touches.", d.delegate, d.seeReport})
 	if d.wants("slow") {
 		for i := range slowSteps {
 			steps = append(steps, step{"", func() []Call { return d.wait(i + 1) }, func([]string) {}})
@@ -138,6 +139,26 @@ func (d *demo) seeSearch(results []string) {
 		default:
 			d.mentions = found
 		}
+	}
+}
+
+// delegate has the words of the prompt looked up in a context of its own. Without any there is
+// nothing to ask.
+func (d *demo) delegate() []Call {
+	words := d.keywords()
+	if len(words) == 0 {
+		return nil
+	}
+	pattern := "(?i)" + strings.Join(words, "|")
+	return []Call{CallJSON("subagent", map[string]any{
+		"task": "Which files and lines match /" + pattern + "/? Report each as path:line with what stands there, and how many there are in all.",
+	})}
+}
+
+func (d *demo) seeReport(results []string) {
+	if !d.failedCall("The helper", last(results)) {
+		first, _, _ := strings.Cut(last(results), "\n")
+		d.done = append(d.done, "A helper looked for what the request touches: "+oneLine(first, 120))
 	}
 }
 

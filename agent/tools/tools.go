@@ -34,7 +34,8 @@ func New(env agent.Env) []agent.Tool {
 	}
 	return append(list,
 		&bashTool{ws: env.Workspace, policy: env.Policy, message: env.MessageID},
-		&publishTool{publisher: env.Publisher})
+		&publishTool{publisher: env.Publisher},
+		&subagentTool{investigate: env.Investigate})
 }
 
 // fileTimeout bounds one call of a tool that looks at files or changes one.

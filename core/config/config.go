@@ -82,13 +82,11 @@ type Model struct {
 	ModelBaseURL     string `env:"MODEL_BASE_URL" envDefault:"https://openrouter.ai/api/v1"`
 	OpenRouterAPIKey Secret `env:"OPENROUTER_API_KEY"`
 	AgentModel       string `env:"AGENT_MODEL" envDefault:"anthropic/claude-sonnet-4.5"`
+	// ContextWindow is how much the model takes, its answer included, in tokens.
+	ContextWindow int `env:"MODEL_CONTEXT_WINDOW" envDefault:"128000"`
 	// ModelLabel is shown on every page; a demo says with it that its model is scripted.
 	ModelLabel string `env:"MODEL_LABEL"`
 
-	// Dollars for a million tokens, nil when not set; a cached token costs like any other by default.
-	ModelPriceInput  *float64 `env:"MODEL_PRICE_INPUT"`
-	ModelPriceOutput *float64 `env:"MODEL_PRICE_OUTPUT"`
-	ModelPriceCached *float64 `env:"MODEL_PRICE_CACHED"`
 	// What the endpoint and the model understand. Empty follows from MODEL_BASE_URL and AGENT_MODEL.
 	ModelDialect         string   `env:"MODEL_DIALECT"`
 	ModelReasoningReplay string   `env:"MODEL_REASONING_REPLAY"`
@@ -99,7 +97,15 @@ type Model struct {
 	ModelProviders       []string `env:"MODEL_PROVIDERS"`
 	ModelAllowRetention  bool     `env:"MODEL_ALLOW_RETENTION"`
 	ModelRetries         int      `env:"MODEL_RETRIES" envDefault:"2"`
+
+	// Dollars for a million tokens, nil when not set; a cached token costs like any other by default.
+	ModelPriceInput  *float64 `env:"MODEL_PRICE_INPUT"`
+	ModelPriceOutput *float64 `env:"MODEL_PRICE_OUTPUT"`
+	ModelPriceCached *float64 `env:"MODEL_PRICE_CACHED"`
 }
+
+// minContextWindow is what the agent needs for its prompt, its tools and a request, in tokens.
+const minContextWindow = 16_000
 
 // ReportsCost says that the endpoint tells the cost of each request.
 func (m Model) ReportsCost() bool {
@@ -242,11 +248,8 @@ func (c *Config) checkWorker() []error {
 	if err := checkKeyFile(c.GitHub.AppPrivateKeyFile); err != nil {
 		p = append(p, err)
 	}
-	if c.Model.OpenRouterAPIKey.Empty() {
-		p = append(p, errors.New("OPENROUTER_API_KEY is not set: the agent needs a key for MODEL_BASE_URL"))
-	}
-	p = append(p, c.checkMoney()...)
 	p = append(p, c.Model.check()...)
+	p = append(p, c.checkMoney()...)
 	if c.Sandbox.Runtime != "runc" && c.Sandbox.Runtime != "runsc" {
 		p = append(p, errors.New("SANDBOX_RUNTIME must be runc or runsc"))
 	}
@@ -302,6 +305,9 @@ func (m Model) check() []error {
 		if !slices.Contains(setting.allowed, setting.value) {
 			p = append(p, fmt.Errorf("%s must be one of %s", setting.name, strings.TrimPrefix(strings.Join(setting.allowed, ", "), ", ")))
 		}
+	}
+	if m.ContextWindow < minContextWindow {
+		p = append(p, fmt.Errorf("MODEL_CONTEXT_WINDOW must be a number of tokens, at least %d", minContextWindow))
 	}
 	if m.ModelMaxOutput < 0 {
 		p = append(p, errors.New("MODEL_MAX_OUTPUT must be 0 (the provider's own) or a number of tokens"))

@@ -232,3 +232,21 @@ func FuzzCuts(f *testing.F) {
 		}
 	})
 }
+
+// The quick look before a pattern never rules out what the pattern finds.
+func FuzzShapes_TheQuickLookMissesNothing(f *testing.F) {
+	for _, s := range []string{
+		"ghp_abcdefghijklmnop0123", "xghghs_16C7e42F292c6912E7710c838347Ae178B4a", "gh", "ghgh_", "github_pat_11ABCDEFG0abcdefghij_KLMNOP", "glpat-0123456789abcdefgh",
+		"sk-proj-abc123abc123abc123", "AKIAIOSFODNN7EXAMPLE", "ASIAIOSFODNN7EXAMPLE", "AIza0123456789012345678901234567890abcde", "xoxb-0123456789", "npm_012345678901234567890123456789012345",
+		"eyJhbGciOiJI.eyJzdWIiOiIx.abcdefgh", "x-access-token:abcd", "ftp://u:pass@h", "aUTHORIZATION: Bearer abcdefgh", "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQ",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		for i, shape := range tokenShapes {
+			if shape.pattern.MatchString(s) && !shape.may(s) {
+				t.Errorf("shape %d is missed in %q", i, s)
+			}
+		}
+	})
+}

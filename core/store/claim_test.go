@@ -364,7 +364,9 @@ func TestLeasedWrites_FailOnceTheLeaseIsLost(t *testing.T) {
 		"SaveCheckpoint": func(ctx context.Context, l core.Lease) error {
 			return s.SaveCheckpoint(ctx, l, core.Checkpoint{ID: core.NewID[core.CheckpointID](), Info: core.CheckpointInfo{BaseSHA: storetest.BaseSHA}})
 		},
-		"SaveSummary": func(ctx context.Context, l core.Lease) error { return s.SaveSummary(ctx, l, "Sum") },
+		"SaveSummary": func(ctx context.Context, l core.Lease) error {
+			return s.SaveSummary(ctx, l, core.NewID[core.MessageID](), core.Compaction{Summary: "Sum"})
+		},
 		"SaveSandbox": func(ctx context.Context, l core.Lease) error {
 			return s.SaveSandbox(ctx, l, core.Sandbox{ID: core.NewID[core.SandboxID](), SessionID: l.SessionID, State: core.SandboxCreating, Host: "h"})
 		},

@@ -135,7 +135,7 @@ func changes() []change {
 			return s.SaveCheckpoint(ctx, c.Lease, core.Checkpoint{ID: core.NewID[core.CheckpointID](), Info: core.CheckpointInfo{BaseSHA: storetest.BaseSHA}})
 		}},
 		{"SaveSummary", working, func(ctx context.Context, s *store.Store, c core.Claim) error {
-			return s.SaveSummary(ctx, c.Lease, "They did it")
+			return s.SaveSummary(ctx, c.Lease, c.Message.ID, core.Compaction{Summary: "They did it"})
 		}},
 		{"SaveSandbox", working, func(ctx context.Context, s *store.Store, c core.Claim) error {
 			return s.SaveSandbox(ctx, c.Lease, sandboxOf(c, core.SandboxCreating), core.SandboxChanged{State: core.SandboxCreating})

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/jackc/pgx/v5"
+
 	"agent-sandboxing/core"
 )
 
@@ -66,11 +68,37 @@ func (tx *Tx) failWorking(ctx context.Context, id core.SessionID) error {
 	if err != nil {
 		return err
 	}
+	if err := tx.interruptCalls(ctx, id, m.ID); err != nil {
+		return err
+	}
 	return tx.finish(ctx, id, core.Finish{
 		MessageID: m.ID, State: core.Failed, Answer: m.PartialText,
 		FailureCode: codeWorkerLost, FailureText: textWorkerLost,
 		Result: core.TurnResult{Model: m.Model},
 	})
+}
+
+// interruptCalls gives every call whose result nobody wrote its end, so that the next turn knows of
+// it: it may have done its work.
+func (tx *Tx) interruptCalls(ctx context.Context, id core.SessionID, message core.MessageID) error {
+	rows, err := tx.Query(ctx, `
+		SELECT c.payload->>'call_id', c.payload->>'tool', c.payload->>'object' FROM events c
+		WHERE c.session_id = $1 AND c.message_id = $2 AND c.type = 'agent_tool_call' AND NOT EXISTS (
+			SELECT FROM events r WHERE r.session_id = $1 AND r.message_id = $2 AND r.type = 'agent_tool_result'
+			AND r.payload->>'call_id' = c.payload->>'call_id')
+		ORDER BY c.sequence`, id, message)
+	if err != nil {
+		return err
+	}
+	open, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (core.Payload, error) {
+		r := core.AgentToolResult{Outcome: "interrupted"}
+		err := row.Scan(&r.CallID, &r.Tool, &r.Object)
+		return r, err
+	})
+	if err != nil {
+		return err
+	}
+	return tx.Append(ctx, id, core.ByPlatform, message, open...)
 }
 
 // countLoss puts a message that was only prepared back into the queue, twice; the third loss fails it.

@@ -3,6 +3,8 @@ package store_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"agent-sandboxing/core"
 	"agent-sandboxing/core/store"
 	"agent-sandboxing/core/store/storetest"
@@ -122,5 +124,21 @@ func TestReap_LeavesAPublicationAtItsStep(t *testing.T) {
 	}
 	if m := message(t, s, queued); m.Preparations != 0 {
 		t.Errorf("a message that nobody prepared counts %d lost preparations", m.Preparations)
+	}
+}
+
+func TestReap_EndsTheCallThatNobodyAnswered(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	claim := storetest.Working(t, s)
+	must(t, s.Append(t.Context(), claim.Lease, core.ByAgent, claim.Message.ID,
+		core.AgentToolCall{CallID: "1", Tool: "ls", Object: "."}, core.AgentToolResult{CallID: "1", Tool: "ls", Object: ".", Outcome: "ok"},
+		core.AgentToolCall{CallID: "2", Tool: "bash", Object: "npm ci"}))
+	reap(t, s, claim.Session.ID)
+	got, err := s.Activity(t.Context(), claim.Session.ID, 10)
+	must(t, err)
+	want := []core.ToolActivity{{Tool: "ls", Object: ".", Outcome: "ok"}, {Tool: "bash", Object: "npm ci", Outcome: "interrupted"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("activity (-want +got):\n%s", diff)
 	}
 }

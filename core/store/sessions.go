@@ -169,9 +169,10 @@ func (s *Store) ArchiveSession(ctx context.Context, id core.SessionID, archived 
 	})
 }
 
-// SaveSummary replaces the session's summary under the lease.
-func (s *Store) SaveSummary(ctx context.Context, lease core.Lease, summary string) error {
-	summary = clean(summary)
+// SaveSummary replaces the session's summary under the lease. What it cost is already counted, by
+// AddUsage.
+func (s *Store) SaveSummary(ctx context.Context, lease core.Lease, id core.MessageID, c core.Compaction) error {
+	summary := clean(c.Summary)
 	return s.InTx(ctx, func(tx *Tx) error {
 		if err := tx.lockLeased(ctx, lease); err != nil {
 			return err
@@ -179,6 +180,8 @@ func (s *Store) SaveSummary(ctx context.Context, lease core.Lease, summary strin
 		if _, err := tx.Exec(ctx, `UPDATE chat_sessions SET summary = $2 WHERE id = $1`, lease.SessionID, summary); err != nil {
 			return err
 		}
-		return tx.Append(ctx, lease.SessionID, core.ByPlatform, "", core.SummaryUpdated{Bytes: len(summary)})
+		return tx.Append(ctx, lease.SessionID, core.ByPlatform, id, core.SummaryUpdated{
+			Bytes: len(summary), ByModel: c.ByModel, Code: c.Code, Usage: c.Usage,
+		})
 	})
 }

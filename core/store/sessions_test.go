@@ -118,7 +118,7 @@ func TestRenameArchiveSummary(t *testing.T) {
 	claim := storetest.Working(t, s)
 	id := claim.Session.ID
 	must(t, s.RenameSession(t.Context(), id, "New name"))
-	must(t, s.SaveSummary(t.Context(), claim.Lease, "They added a check."))
+	must(t, s.SaveSummary(t.Context(), claim.Lease, claim.Message.ID, core.Compaction{Summary: "They added a check.", ByModel: true}))
 	wantTypes(t, s, id, "session_renamed", "summary_updated")
 	if err := s.ArchiveSession(t.Context(), id, true); core.CodeOf(err) != "session_busy" {
 		t.Errorf("archiving a working session: %v, want session_busy", err)

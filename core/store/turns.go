@@ -148,7 +148,7 @@ func terminalEvent(f core.Finish, code string, answer core.MessageID) core.Paylo
 		additions, deletions := core.Totals(f.Changed)
 		return core.MessageCompleted{
 			AnswerID: answer, Files: len(f.Changed), Additions: additions, Deletions: deletions,
-			Steps: f.Result.Steps, Usage: f.Result.Usage,
+			Steps: f.Result.Steps, Usage: f.Result.Usage, Context: f.Result.Context,
 		}
 	case core.Cancelled:
 		return core.MessageCancelled{AnswerID: answer, Started: true}

@@ -11,9 +11,10 @@ import (
 )
 
 // spender is an agent that asks a model as long as it may; each request costs 0.4 dollars.
-type spender struct{ limits chan core.TurnLimits }
-
-func (spender) Model() string { return "test-model" }
+type spender struct {
+	agentFunc // for its summaries
+	limits    chan core.TurnLimits
+}
 
 func (a spender) Run(ctx context.Context, req core.TurnRequest, _ core.Workspace, _ core.Publisher, rec core.TurnRecorder) (core.TurnResult, error) {
 	a.limits <- req.Limits
@@ -39,7 +40,7 @@ func TestTurn_ABudgetEndsTheTurnAndThenTheQueue(t *testing.T) {
 	session := storetest.Session(t, s, owner)
 	limits := make(chan core.TurnLimits, 9)
 	boxes := &boxes{}
-	st := run(t, s, nil, boxes, with(spender{limits}, core.Budgets{SessionUSD: 1}))
+	st := run(t, s, nil, boxes, with(spender{limits: limits}, core.Budgets{SessionUSD: 1}))
 	st.events(t, session.ID, "summary_updated")
 	m := st.message(t, session.ID)
 	if m.State != core.Failed || m.FailureCode != core.CodeSessionBudget || m.Steps != 3 || m.Usage.CostUSD == nil || *m.Usage.CostUSD < 1.19 {
@@ -65,9 +66,10 @@ func TestTurn_ABudgetEndsTheTurnAndThenTheQueue(t *testing.T) {
 }
 
 // obedient is an agent that answers at once and says under which limits.
-type obedient struct{ limits chan core.TurnLimits }
-
-func (obedient) Model() string { return "test-model" }
+type obedient struct {
+	agentFunc // for its summaries
+	limits    chan core.TurnLimits
+}
 
 func (a obedient) Run(_ context.Context, req core.TurnRequest, _ core.Workspace, _ core.Publisher, _ core.TurnRecorder) (core.TurnResult, error) {
 	a.limits <- req.Limits
@@ -85,7 +87,7 @@ func TestTurn_TheMessagesLimitsReachTheAgentAndTheRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	limits := make(chan core.TurnLimits, 2)
-	st := run(t, s, nil, &boxes{}, with(obedient{limits}, core.Budgets{}))
+	st := run(t, s, nil, &boxes{}, with(obedient{limits: limits}, core.Budgets{}))
 	st.eventsUntil(t, session.ID, "message_completed", func(e core.Event) bool { return e.Type == "message_completed" && e.MessageID == last.ID })
 	if first, second := <-limits, <-limits; first != (core.TurnLimits{}) || second != asked {
 		t.Errorf("the agent got %+v and %+v, want none and %+v", first, second, asked)

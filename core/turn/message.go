@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -80,10 +81,7 @@ func (p *Processor) turn(ctx context.Context, claim core.Claim, msg core.Message
 		log.ErrorContext(end, "finish message", "error", err)
 		return
 	}
-	summary := p.Summarize(claim.Session.Summary, msg, f)
-	if err := p.Store.SaveSummary(end, claim.Lease, summary); err != nil && !errors.Is(err, core.ErrLeaseLost) {
-		log.ErrorContext(end, "save summary", "error", err)
-	}
+	p.compact(ctx, claim, msg, f, ws, rec, log)
 }
 
 // finish writes the end of a turn, again while the database does not answer: a restart of it must not
@@ -119,23 +117,42 @@ func (p *Processor) runAgent(ctx context.Context, claim core.Claim, msg core.Mes
 	if err != nil {
 		return core.TurnResult{}, err
 	}
-	pr, err := p.Store.PullRequest(ctx, s.ID)
+	state, err := p.workspaceState(ctx, s, changed)
 	if err != nil {
 		return core.TurnResult{}, err
 	}
-	guidance, err := p.Mirror.ReadBase(ctx, s, "AGENTS.md", guidanceBytes)
-	if err != nil {
+	if state.GuidanceFile, state.Guidance, err = p.guidance(ctx, s); err != nil {
 		return core.TurnResult{}, err
 	}
 	req := core.TurnRequest{
 		SessionID: s.ID, MessageID: msg.ID, Profile: "main", Policy: s.BashPolicy,
-		Summary: s.Summary, Conversation: conversation, Activity: activity, Request: msg.Text, Limits: msg.Limits,
-		Workspace: core.WorkspaceState{
-			Repository: s.Repository.FullName(), Branch: s.Branch, BaseBranch: s.BaseBranch, BaseSHA: s.BaseSHA,
-			Changed: changed, PullRequest: describe(pr), Guidance: string(guidance),
-		},
+		Summary: s.Summary, Conversation: conversation, Activity: activity, Request: msg.Text, Workspace: state, Limits: msg.Limits,
 	}
 	return p.Agent.Run(ctx, req, ws, agentPublisher{p: p, claim: claim, message: msg, workspace: ws}, rec)
+}
+
+// workspaceState is what the records say of the session's workspace.
+func (p *Processor) workspaceState(ctx context.Context, s core.ChatSession, changed []core.ChangedFile) (core.WorkspaceState, error) {
+	pr, err := p.Store.PullRequest(ctx, s.ID)
+	return core.WorkspaceState{
+		Repository: s.Repository.FullName(), Branch: s.Branch, BaseBranch: s.BaseBranch, BaseSHA: s.BaseSHA,
+		Changed: changed, PullRequest: describe(pr),
+	}, err
+}
+
+// guidance reads what the repository tells agents, at the base commit: what the session's agent writes
+// there takes no effect in its own session.
+func (p *Processor) guidance(ctx context.Context, s core.ChatSession) (file, text string, err error) {
+	for _, file := range []string{"AGENTS.md", "CLAUDE.md"} {
+		data, err := p.Mirror.ReadBase(ctx, s, file, guidanceBytes)
+		if err != nil {
+			return "", "", err
+		}
+		if len(bytes.TrimSpace(data)) > 0 {
+			return file, string(data), nil
+		}
+	}
+	return "", "", nil
 }
 
 // outcome decides the terminal state from why the context ended, then from the loop's error.

@@ -29,8 +29,6 @@ type Options struct {
 	Publisher Publisher
 	Signals   Signals
 	Redactor  Redactor
-	// Summarize makes the session's next summary from the last one and a finished turn.
-	Summarize func(previous string, request core.Message, f core.Finish) string
 	// Budgets cap the money of sessions and of persons; none by default.
 	Budgets core.Budgets
 	// Worker is how this process appears in the table; its Capacity, how many sessions are served at

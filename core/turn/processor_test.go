@@ -41,7 +41,6 @@ func run(t *testing.T, s *store.Store, agent agentFunc, boxes *boxes, change ...
 	o := turn.Options{
 		Store: s, Sandboxes: boxes, Agent: agent, Mirror: mirror{}, Publisher: publisher{}, Signals: hub,
 		Redactor: redact.New("planted-secret"), Worker: func() core.Worker { return worker }, Log: slog.New(slog.DiscardHandler),
-		Summarize: func(previous string, m core.Message, f core.Finish) string { return previous + string(f.State) + ";" },
 	}
 	for _, c := range change {
 		c(&o)
@@ -114,6 +113,11 @@ type agentFunc func(ctx context.Context, rec core.TurnRecorder) (core.TurnResult
 func (agentFunc) Model() string { return "test-model" }
 func (f agentFunc) Run(ctx context.Context, _ core.TurnRequest, _ core.Workspace, _ core.Publisher, rec core.TurnRecorder) (core.TurnResult, error) {
 	return f(ctx, rec)
+}
+
+func (agentFunc) Compact(ctx context.Context, req core.CompactionRequest, _ core.Workspace, rec core.TurnRecorder) core.Compaction {
+	_ = rec.Spent(ctx, core.Usage{PromptTokens: 7})
+	return core.Compaction{Summary: req.Previous + string(req.Finish.State) + ";", ByModel: true, Usage: core.Usage{PromptTokens: 7}}
 }
 
 // boxes gives every session the same empty workspace, or the error that a test wants.
@@ -204,8 +208,8 @@ func TestTurn_CompletesWithDiffCheckpointAnswerAndSummary(t *testing.T) {
 	if len(tl.Messages) != 2 || tl.Messages[0].State != core.Completed || tl.Messages[1].Text != "Done." {
 		t.Errorf("messages: %+v", tl.Messages)
 	}
-	if tl.Session.Summary != "completed;" {
-		t.Errorf("summary = %q", tl.Session.Summary)
+	if tl.Session.Summary != "completed;" || tl.Messages[0].Usage.PromptTokens != 7 {
+		t.Errorf("summary = %q, usage %+v", tl.Session.Summary, tl.Messages[0].Usage)
 	}
 	diff, err := s.Artifact(t.Context(), session.ID, tl.Diff.ID)
 	if err != nil || string(diff.Data) != "+[redacted]\n" || diff.Redactions != 1 {

@@ -49,7 +49,8 @@ type Store interface {
 	SaveDiff(ctx context.Context, lease core.Lease, a core.Artifact, files []core.ChangedFile) error
 	// SaveCheckpoint inserts it, appends checkpoint_saved, keeps the 20 newest of the session.
 	SaveCheckpoint(ctx context.Context, lease core.Lease, c core.Checkpoint) error
-	SaveSummary(ctx context.Context, lease core.Lease, summary string) error
+	// SaveSummary replaces the session's summary and appends summary_updated of message id.
+	SaveSummary(ctx context.Context, lease core.Lease, id core.MessageID, c core.Compaction) error
 
 	// Conversation returns the last texts before message id, oldest first.
 	Conversation(ctx context.Context, id core.SessionID, before core.MessageID, limit int) ([]core.TurnText, error)
@@ -76,6 +77,8 @@ type Sandboxes interface {
 type Agent interface {
 	Model() string
 	Run(ctx context.Context, req core.TurnRequest, ws core.Workspace, pub core.Publisher, rec core.TurnRecorder) (core.TurnResult, error)
+	// Compact makes the session's next summary of an ended turn. It never fails, and ends with ctx.
+	Compact(ctx context.Context, req core.CompactionRequest, ws core.Workspace, rec core.TurnRecorder) core.Compaction
 }
 
 // Mirror turns a workspace's state into a diff that the control plane made itself.
