@@ -52,7 +52,15 @@ func (h *Handlers) Diff(c echo.Context) error {
 	case WantsJSON(c.Request()):
 		return c.JSON(http.StatusOK, diffJSON(d))
 	}
-	return Page(c, http.StatusOK, pages.Diff(h.diffProps(c, d)))
+	p := h.diffProps(c, d)
+	if p.CanPublish {
+		v, err := h.view(c, id, 0)
+		if err != nil {
+			return err
+		}
+		p.CanPublish = v.publishBlocked() == "" && v.unpublished()
+	}
+	return Page(c, http.StatusOK, pages.Diff(p))
 }
 
 func (h *Handlers) diffProps(c echo.Context, d chat.Diff) pages.DiffProps {

@@ -34,8 +34,9 @@ func (v sessionView) failure(code, sentence string, message core.MessageID) comp
 	case strings.HasPrefix(code, "model_"):
 		p.Safe = "The sandbox and the changes are still there. Send the message again when the model answers."
 	}
-	if p.ActionURL == "" && message != "" && v.Rights.Owner {
+	if p.ActionURL == "" && message != "" && v.silenced() == "" {
 		p.Action, p.ActionURL = "Edit and send again", link.Session(v.id())+"?resend="+string(message)+"#composer"
+		p.Resends = string(message)
 	}
 	return p
 }

@@ -147,7 +147,7 @@ func (v sessionView) changedSince(after int64) []templ.Component {
 	if pull || changes || turns || sandbox {
 		parts = append(parts, components.ReplaceHead(v.head()))
 	}
-	parts = append(parts, components.ReplaceStatus(v.status()), components.TabTitle(v.title()))
+	parts = append(parts, components.ReplaceStatus(v.status()), components.ReplaceMark(v.mark()), components.TabTitle(v.title()))
 	if v.Session.Archived {
 		parts = append(parts, components.EndStream("This session is archived. Take it back to go on."))
 	}

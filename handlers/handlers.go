@@ -60,7 +60,7 @@ type Handlers struct {
 type Site struct {
 	GitHubHost string   // "github.com", or the Enterprise host
 	GitHubURL  string   // web address without a slash at the end
-	DemoPeople []string // the stand-in's logins in a demo, nil otherwise
+	DemoPeople []string // the stand-in's in a demo, as "login (what they may do)"; nil otherwise
 }
 
 // StreamTimes are the clocks of a stream; a zero field takes its default.

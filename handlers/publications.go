@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -31,11 +32,31 @@ func (h *Handlers) PublishPage(c echo.Context) error {
 	if WantsJSON(c.Request()) {
 		return c.JSON(http.StatusOK, publishState(v))
 	}
-	form := PublishForm{Title: v.Session.Title, Body: v.body(), ClientKey: core.NewID[string]()}
-	if v.PullRequest != nil && v.PullRequest.Title != "" {
-		form.Title = v.PullRequest.Title
+	form, err := h.publishForm(c, v)
+	if err != nil {
+		return err
 	}
 	return Page(c, http.StatusOK, pages.Publish(h.publishProps(c, v, form)))
+}
+
+// publishForm is what the form begins with: the text as it stands, else what a person wrote in an
+// attempt that failed, else a proposal.
+func (h *Handlers) publishForm(c echo.Context, v sessionView) (PublishForm, error) {
+	form := PublishForm{Title: v.Session.Title, Body: v.body(), ClientKey: core.NewID[string]()}
+	switch pub := v.Publication; {
+	case pub != nil && pub.Step == core.PublishFailed && pub.MessageID == "":
+		form.Title, form.Body = pub.Title, pub.Body
+	case v.PullRequest != nil:
+		last, err := h.Chat.LastPublished(c.Request().Context(), v.Timeline)
+		if err != nil {
+			return form, err
+		}
+		if last != nil {
+			form.Body = last.Body
+		}
+		form.Title = cmp.Or(v.PullRequest.Title, form.Title)
+	}
+	return form, nil
 }
 
 // Publish asks for the pull request and goes back to the session, where its steps show.
@@ -63,7 +84,7 @@ func (h *Handlers) Publish(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return seeOther(c, link.Session(string(id))+"?did=publishing#pr")
+	return seeOther(c, link.SessionTab(string(id), "changes")+"#pr")
 }
 
 func (h *Handlers) publishFailed(c echo.Context, id core.SessionID, form PublishForm, cause error) error {

@@ -34,11 +34,12 @@ func publishWarnings(files []core.ChangedFile) []string {
 	return out
 }
 
-// body is the proposed description: what was asked, and which files changed, from the records.
+// body is the proposed description: what was asked, unless the title says it all. The platform adds
+// the list of files itself.
 func (v sessionView) body() string {
 	var b strings.Builder
 	for _, t := range v.line.turns {
-		if t.message.State != core.Completed {
+		if t.message.State != core.Completed || strings.Join(strings.Fields(t.message.Text), " ") == v.Session.Title {
 			continue
 		}
 		for line := range strings.Lines(strings.TrimSpace(t.message.Text)) {
@@ -46,35 +47,5 @@ func (v sessionView) body() string {
 		}
 		b.WriteString("\n")
 	}
-	if len(v.Changed) == 0 {
-		return strings.TrimSpace(b.String())
-	}
-	additions, deletions := core.Totals(v.Changed)
-	fmt.Fprintf(&b, "%s changed, +%d −%d:\n\n", plural(len(v.Changed), "file"), additions, deletions)
-	for i, f := range v.Changed {
-		if i == 20 {
-			fmt.Fprintf(&b, "- and %d more\n", len(v.Changed)-i)
-			break
-		}
-		fmt.Fprintf(&b, "- %s (%s)\n", codeSpan(f.Path), f.Status)
-	}
 	return strings.TrimSpace(b.String())
-}
-
-// codeSpan quotes a path, which may hold backticks and line ends, for markdown.
-func codeSpan(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r < 0x20 || r == 0x7f {
-			return '\uFFFD'
-		}
-		return r
-	}, s)
-	fence := "`"
-	for strings.Contains(s, fence) {
-		fence += "`"
-	}
-	if strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`") {
-		s = " " + s + " "
-	}
-	return fence + s + fence
 }

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"strconv"
+	"time"
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/views/components"
@@ -43,17 +44,65 @@ func (v sessionView) publishBlocked() string {
 	case publishing(v.Publication):
 		return "A publish is under way."
 	case v.line.active() != nil:
-		return "The agent is working. Publish when the turn has ended."
+		return v.line.active().publishLater()
 	case len(v.Changed) == 0:
 		return "Nothing has been changed yet."
 	}
 	return ""
 }
 
+// publishLater says what has to end before a publish.
+func (t *turn) publishLater() string {
+	switch t.state() {
+	case "queued":
+		return "A message waits for its turn. Publish when that has ended, or remove the message."
+	case "preparing":
+		return "The sandbox is being prepared. Publish when the turn has ended."
+	case "cancelling":
+		return "The turn is being cancelled. Publish when it has ended."
+	}
+	return "The agent is working. Publish when the turn has ended."
+}
+
+// unpublished says that there may be changes which the pull request has not, as far as the records
+// tell: since the newest publish a tool ran that can change files.
+func (v sessionView) unpublished() bool {
+	pub := v.Publication
+	switch {
+	case v.Diff == nil || len(v.Changed) == 0:
+		return false
+	case v.PullRequest == nil || pub == nil || pub.Step != core.PublishDone:
+		return true
+	case v.Earlier && v.Events[0].CreatedAt.After(pub.CreatedAt):
+		return v.Diff.CreatedAt.After(pub.CreatedAt) // what ran in between is not in this window
+	}
+	for _, t := range v.line.turns {
+		if t.changedAfter(pub.FinishedAt) {
+			return true
+		}
+	}
+	return false
+}
+
+// changedAfter says that a tool which can change files began after the time.
+func (t *turn) changedAfter(at time.Time) bool {
+	for _, it := range t.items {
+		if it.tool == nil || !it.tool.startsAt.After(at) {
+			continue
+		}
+		switch it.tool.call.Tool {
+		case "read", "grep", "find", "ls", "publish_pull_request":
+		default:
+			return true
+		}
+	}
+	return false
+}
+
 // pull is the session's pull request, or the way to it.
 func (v sessionView) pull() components.PullRequestProps {
 	p := components.PullRequestProps{SessionID: v.id(), Now: v.now, Blocked: v.publishBlocked()}
-	p.CanPublish = p.Blocked == ""
+	p.CanPublish, p.Update = p.Blocked == "", v.unpublished()
 	if pr := v.PullRequest; pr != nil {
 		p.Number, p.URL, p.State = pr.Number, pr.URL, pr.State
 		p.Title, p.HeadSHA, p.UpdatedAt = pr.Title, pr.HeadSHA, pr.UpdatedAt
@@ -63,7 +112,6 @@ func (v sessionView) pull() components.PullRequestProps {
 		return p
 	}
 	p.LeftOut = pub.LeftOut
-	p.Update = v.Diff != nil && !publishing(pub) && v.Diff.CreatedAt.After(pub.CreatedAt)
 	switch pub.Step {
 	case core.PublishRequested, core.PublishCommitted, core.PublishPushed:
 		p.Publishing = publishSteps(*pub)
@@ -73,6 +121,9 @@ func (v sessionView) pull() components.PullRequestProps {
 		f.ActionURL, f.Action = link.Publish(v.id()), "Try again"
 		p.Failure = &f
 	case core.PublishDone:
+		if p.Update {
+			break // that was about earlier changes
+		}
 		switch pub.Outcome {
 		case core.PublishOpened, core.PublishUpdated:
 			p.Outcome = pullOutcome(pub.Number, pub.Outcome == core.PublishOpened)

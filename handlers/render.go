@@ -56,7 +56,7 @@ func (h *Handlers) Frame(c echo.Context, title, active string) layout.Props {
 	p := layout.Props{
 		Title: title, Active: active,
 		Theme: theme(c.Request()), Path: c.Request().URL.RequestURI(), Now: time.Now(),
-		Flash: flashes[c.QueryParam("did")],
+		Flash: flashes[c.QueryParam("did")], Warning: warnings[c.QueryParam("not")],
 	}
 	if platform, err := h.Chat.Platform(c.Request().Context()); err == nil {
 		p.DemoLabel = platform.ModelLabel
@@ -80,7 +80,13 @@ var flashes = map[string]string{
 	"removed":    "The message is removed from the queue.",
 	"edited":     "The message is changed.",
 	"cancelling": "The turn is being cancelled.",
-	"publishing": "The pull request is being published.",
+	"stops":      "The sandbox stops when the work under way has ended. It starts again with the next message.",
+}
+
+// warnings are those behind ?not=: what was asked for did not happen.
+var warnings = map[string]string{
+	"archived": "The session is still at work, so it was not archived. Wait for the end or cancel the turn, then archive it.",
+	"stopped":  "The sandbox is not running, so there was nothing to stop.",
 }
 
 const themeCookie = "theme"

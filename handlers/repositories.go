@@ -170,6 +170,9 @@ func (h *Handlers) branchProps(c echo.Context, p *pages.NewProps, repo core.Repo
 	case err == nil:
 		b := branchProps(branch, repo)
 		p.Branch = &b
+	case core.CodeOf(err) == "empty_repository":
+		p.RepoError = core.MessageOf(err)
+		return nil
 	case isKind(err, core.Invalid, core.Conflict, core.NotFound):
 		p.BranchError = core.MessageOf(err)
 	default:

@@ -99,8 +99,8 @@ func (h *Handlers) Show(c echo.Context) error {
 	return h.showSession(c, http.StatusOK, id, typed{})
 }
 
-// typed is what somebody typed into the composer and why it was not taken.
-type typed struct{ key, text, sentence string }
+// typed is what somebody typed into the composer or as a title, and why it was not taken.
+type typed struct{ key, text, sentence, title, titleError string }
 
 func (h *Handlers) showSession(c echo.Context, status int, id core.SessionID, t typed) error {
 	before, err := sequence(c.QueryParam("before"))
@@ -125,8 +125,9 @@ func (h *Handlers) showSession(c echo.Context, status int, id core.SessionID, t 
 		Layout: h.Frame(c, v.title(), "sessions"), Head: v.head(), Turns: v.turns(before > 0),
 		Provision: v.provision(), Status: v.status(), Queue: v.queue(),
 		Composer: v.composer(t.key, t.text, t.sentence), Changes: v.changes(), PullRequest: v.pull(),
-		Artifacts: v.artifacts(), Details: v.details(), Recent: recentProps(recent, id), Tab: tab(c),
+		Artifacts: v.artifacts(), Details: v.details(), Recent: v.recent(recent), Tab: tab(c),
 	}
+	p.Head.NewTitle, p.Head.TitleError = t.title, t.titleError
 	if before == 0 && !v.Session.Archived {
 		p.Stream = components.StreamProps{
 			URL: link.Stream(v.id(), v.Session.LastSequence), Sequence: v.Session.LastSequence,
@@ -220,7 +221,11 @@ func (h *Handlers) Rename(c echo.Context) error {
 	if err := bind(c, &form); err != nil {
 		return err
 	}
-	if err := h.Chat.Rename(c.Request().Context(), user(c), id, form.Title); err != nil {
+	err = h.Chat.Rename(c.Request().Context(), user(c), id, form.Title)
+	if isKind(err, core.Invalid) && !WantsJSON(c.Request()) {
+		return h.showSession(c, StatusOf(err), id, typed{title: form.Title, titleError: core.MessageOf(err)})
+	}
+	if err != nil {
 		return err
 	}
 	return seeOther(c, link.Session(string(id))+"?did=renamed")
@@ -238,7 +243,11 @@ func (h *Handlers) Archive(c echo.Context) error {
 	if err := bind(c, &form); err != nil {
 		return err
 	}
-	if err := h.Chat.Archive(c.Request().Context(), user(c), id, form.Archived); err != nil {
+	err = h.Chat.Archive(c.Request().Context(), user(c), id, form.Archived)
+	if core.CodeOf(err) == "session_busy" && !WantsJSON(c.Request()) {
+		return seeOther(c, link.Session(string(id))+"?not=archived")
+	}
+	if err != nil {
 		return err
 	}
 	if form.Archived {
@@ -253,8 +262,19 @@ func (h *Handlers) Stop(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := h.Chat.Stop(c.Request().Context(), user(c), id); err != nil {
+	err = h.Chat.Stop(c.Request().Context(), user(c), id)
+	if core.CodeOf(err) == "nothing_to_stop" && !WantsJSON(c.Request()) {
+		return seeOther(c, link.Session(string(id))+"?not=stopped")
+	}
+	if err != nil {
 		return err
+	}
+	v, err := h.view(c, id, 0)
+	if err != nil {
+		return err
+	}
+	if !v.idle() {
+		return seeOther(c, link.Session(string(id))+"?did=stops")
 	}
 	return seeOther(c, link.Session(string(id))+"?did=stopping")
 }
@@ -302,12 +322,20 @@ func rowState(r core.SessionRow) string {
 // recentRows is how many sessions the list beside a session shows.
 const recentRows = 12
 
-func recentProps(rows []core.SessionRow, here core.SessionID) []pages.RecentProps {
+// recent lists the newest sessions with this one among them, whose dot follows the stream.
+func (v sessionView) recent(rows []core.SessionRow) []pages.RecentProps {
+	here := pages.RecentProps{ID: v.id(), Title: v.Session.Title, State: v.mark(), Here: true}
 	var out []pages.RecentProps
+	found := false
 	for _, r := range rows[:min(len(rows), recentRows)] {
-		out = append(out, pages.RecentProps{
-			ID: string(r.Session.ID), Title: r.Session.Title, State: rowState(r), Here: r.Session.ID == here,
-		})
+		if r.Session.ID == v.Session.ID {
+			out, found = append(out, here), true
+			continue
+		}
+		out = append(out, pages.RecentProps{ID: string(r.Session.ID), Title: r.Session.Title, State: rowState(r)})
+	}
+	if !found {
+		out = append(out, here)
 	}
 	return out
 }

@@ -31,7 +31,7 @@ func (v sessionView) head() components.HeadProps {
 		SessionID: v.id(), Title: v.Session.Title, Repository: v.Session.Repository.FullName(),
 		BaseBranch: v.Session.BaseBranch, BaseSHA: v.Session.BaseSHA, Branch: v.Session.Branch,
 		Archived: v.Session.Archived, CanRename: v.Rights.Owner,
-		CanPublish: v.publishBlocked() == "", Files: len(v.Changed),
+		CanPublish: v.publishBlocked() == "" && v.unpublished(), Files: len(v.Changed),
 	}
 	p.Additions, p.Deletions = core.Totals(v.Changed)
 	if !v.Session.Repository.IsFixture() {
@@ -219,7 +219,7 @@ func (v sessionView) details() components.DetailsProps {
 		SessionID: v.id(), Branch: v.Session.Branch, BaseBranch: v.Session.BaseBranch, BaseSHA: v.Session.BaseSHA,
 		Policy: string(v.Session.BashPolicy), Model: v.platform.Model, Messages: len(v.line.turns),
 		CreatedAt: v.Session.CreatedAt, Now: v.now, EventsURL: link.Events(v.id()),
-		CanArchive: v.Rights.Owner, Archived: v.Session.Archived,
+		CanArchive: v.Rights.Owner && (v.Session.Archived || v.idle()), Archived: v.Session.Archived,
 	}
 	var sum core.Usage
 	for _, t := range v.line.turns {
@@ -232,9 +232,24 @@ func (v sessionView) details() components.DetailsProps {
 	if b := v.Sandbox; b != nil {
 		p.Sandbox = string(b.State)
 		p.SandboxInfo = b.Runtime + " · image " + shortImage(b.Image) + " · generation " + strconv.Itoa(b.Generation)
-		p.CanStop = v.Rights.MayCancel() && b.State == core.SandboxReady && b.StopRequestedAt.IsZero()
+		p.CanStop = v.Rights.MayCancel() && b.State == core.SandboxReady && b.StopRequestedAt.IsZero() && v.idle()
+		if b.State == core.SandboxReady && !b.StopRequestedAt.IsZero() {
+			p.Sandbox = string(core.SandboxStopping)
+		}
 	}
 	return p
+}
+
+// idle says that nothing of the session is under way or waits.
+func (v sessionView) idle() bool { return v.line.active() == nil && !publishing(v.Publication) }
+
+// mark is the state behind the session's dot in a list, as rowState says it.
+func (v sessionView) mark() string {
+	state := v.status().State
+	if state == string(core.Completed) && len(v.Changed) > 0 && v.PullRequest == nil {
+		return "review"
+	}
+	return state
 }
 
 func (v sessionView) provision() components.ProvisionProps {

@@ -105,6 +105,11 @@ func (h *Handlers) FinishSignIn(c echo.Context) error {
 	}
 	switch {
 	case c.QueryParam("error") != "":
+		if len(attempts) == 0 && h.Cookies.GetString(ctx, LoginKey) == "" {
+			if err := h.Cookies.Destroy(ctx); err != nil {
+				return err
+			}
+		}
 		return c.Redirect(http.StatusSeeOther, signInPath("denied", a.ReturnTo))
 	case c.QueryParam("code") == "":
 		return c.Redirect(http.StatusSeeOther, signInPath("expired", a.ReturnTo))
@@ -194,18 +199,30 @@ func oldest(all map[string]attempt) (state string) {
 	return state
 }
 
-// signInPath is the sign-in page with the reason why one is there.
+// signInPath is the sign-in page with the reason why one is there, "" for none.
 func signInPath(reason, returnTo string) string {
-	q := url.Values{"e": {reason}}
+	q := url.Values{}
+	if reason != "" {
+		q.Set("e", reason)
+	}
 	if returnTo != "" && returnTo != "/" {
 		q.Set("return_to", returnTo)
+	}
+	if len(q) == 0 {
+		return link.SignIn
 	}
 	return link.SignIn + "?" + q.Encode()
 }
 
-// SignInAgain is where a request without a live login goes, to come back afterwards.
-func SignInAgain(err error, r *http.Request) string {
+// SignInAgain is where a request without a live login goes, to come back afterwards. A visit without a
+// cookie, or with one that has not been signed in yet, is not told that it was signed out.
+func (h *Handlers) SignInAgain(err error, r *http.Request) string {
 	reason := "ended"
+	_, none := r.Cookie(h.Cookies.Cookie.Name)
+	visit := r.Method == http.MethodGet && !IsPartial(r)
+	if visit && (none != nil || h.Cookies.Exists(r.Context(), attemptsKey)) {
+		reason = ""
+	}
 	if core.CodeOf(err) == "reauth_required" {
 		reason = "reauth"
 	}

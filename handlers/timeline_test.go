@@ -379,21 +379,6 @@ func TestComposer_SaysWhyNobodyMayPost(t *testing.T) {
 	}
 }
 
-func TestPublishText_QuotesHostilePaths(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"a.go":         "`a.go`",
-		"a`b":          "``a`b``",
-		"`x`":          "`` `x` ``",
-		"a\n## b":      "`a\uFFFD## b`",
-		"``` and more": "```` ``` and more ````",
-	} {
-		if got := codeSpan(in); got != want {
-			t.Errorf("codeSpan(%q) = %q, want %q", in, got, want)
-		}
-	}
-}
-
 func TestDuration(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[time.Duration]string{

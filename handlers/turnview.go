@@ -164,6 +164,8 @@ func (v sessionView) records(t *turn) components.RecordsProps {
 	switch {
 	case t.diff == nil:
 		p.NoChange = len(t.warnings) == 0
+	case !v.changedBy(t):
+		p.NoChange = true
 	case v.Diff != nil && t.diff.ArtifactID == v.Diff.ID:
 		p.DiffURL = link.Diff(v.id(), string(v.Diff.ID))
 		p.Files, p.MoreFiles = fileProps(v.Changed, v.id(), string(v.Diff.ID), recordFiles)
@@ -175,10 +177,29 @@ func (v sessionView) records(t *turn) components.RecordsProps {
 		p.MoreFiles, p.Additions, p.Deletions = t.diff.Files, t.diff.Additions, t.diff.Deletions
 		p.NoChange = t.diff.Files == 0
 	}
+	if p.NoChange {
+		p.DiffURL = "" // it is empty
+	}
 	if t.pull != nil {
 		p.PullRequest = v.pullOf(*t.pull)
 	}
 	return p
+}
+
+// changedBy says whether a turn changed files, as far as the records tell: each turn has the
+// session's whole diff, so it is compared with that of the turn before.
+func (v sessionView) changedBy(t *turn) bool {
+	before, found := core.DiffUpdated{}, !v.Earlier
+	for _, other := range v.line.turns {
+		if other == t {
+			break
+		}
+		if other.diff != nil {
+			before, found = *other.diff, true
+		}
+	}
+	before.ArtifactID = t.diff.ArtifactID
+	return !found || before != *t.diff || before.Files > 0 && t.changedAfter(time.Time{})
 }
 
 // pullOf is the card of the turn that opened or updated the pull request.

@@ -6,9 +6,9 @@ package static
 func hashed(name string) string {
 	switch name {
 	case "app.css":
-		return "app-5656646c5127.css"
+		return "app-f46855be0e47.css"
 	case "app.js":
-		return "app-8bb3f0e3985f.js"
+		return "app-81f78ea64760.js"
 	case "htmx.js":
 		return "htmx-7f21d96de7f7.js"
 	case "htmx-license.txt":

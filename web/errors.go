@@ -9,12 +9,14 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/handlers"
+	"agent-sandboxing/views/link"
 	"agent-sandboxing/views/pages"
 )
 
@@ -22,6 +24,8 @@ import (
 type failures struct {
 	handlers *handlers.Handlers
 	log      *slog.Logger
+	// identify finds out who asks; the addresses that no route has are answered to somebody too.
+	identify []echo.MiddlewareFunc
 }
 
 // answer is where an error stops: a page, JSON, or a fragment for htmx.
@@ -31,11 +35,24 @@ func (f *failures) answer(err error, c echo.Context) {
 	}
 	e := asError(err)
 	status := handlers.StatusOf(e)
+	if e.Code == notAllowed {
+		status = http.StatusMethodNotAllowed
+	}
 	f.record(c, e, status)
 	if at := e.RetryAt; !at.IsZero() {
 		c.Response().Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(time.Until(at).Seconds())))))
 	}
-	if err := f.write(c, e, status); err != nil {
+	write := func(c echo.Context) error { return f.write(c, e, status) }
+	if _, ok := errors.AsType[*echo.HTTPError](err); ok {
+		for _, m := range f.identify {
+			write = m(write)
+		}
+	}
+	failed := write(c)
+	if failed != nil && !c.Response().Committed {
+		failed = f.write(c, e, status) // to nobody in particular, when it cannot be said who asks
+	}
+	if err := failed; err != nil {
 		f.log.LogAttrs(c.Request().Context(), slog.LevelError, "error_page_failed",
 			slog.String("request_id", idOf(c)), slog.String("error", err.Error()))
 	}
@@ -47,21 +64,45 @@ func (f *failures) write(c echo.Context, e *core.Error, status int) error {
 	switch {
 	case handlers.WantsJSON(r) || handlers.WantsStream(r) && !handlers.IsPartial(r):
 		if status == http.StatusUnauthorized {
-			c.Response().Header().Set("HX-Redirect", handlers.SignInAgain(e, r))
+			c.Response().Header().Set("HX-Redirect", f.handlers.SignInAgain(e, r))
 		}
 		return c.JSON(status, map[string]any{"error": map[string]string{
 			"code": e.Code, "message": e.Message, "request_id": idOf(c),
 		}})
 	case handlers.IsPartial(r):
 		if status == http.StatusUnauthorized {
-			c.Response().Header().Set("HX-Redirect", handlers.SignInAgain(e, r))
+			c.Response().Header().Set("HX-Redirect", f.handlers.SignInAgain(e, r))
 		}
 		return handlers.Page(c, status, pages.ErrorFragment(props))
 	case status == http.StatusUnauthorized:
-		return c.Redirect(http.StatusSeeOther, handlers.SignInAgain(e, r))
+		return c.Redirect(http.StatusSeeOther, f.handlers.SignInAgain(e, r))
+	case status == http.StatusMethodNotAllowed && r.Method == http.MethodGet:
+		if page := formPage(r.URL.Path); page != "" {
+			return c.Redirect(http.StatusSeeOther, page)
+		}
 	}
 	props.Layout = f.handlers.Frame(c, http.StatusText(status), "")
 	return handlers.Page(c, status, pages.Error(props))
+}
+
+// notAllowed is the code of a method that an address does not take.
+const notAllowed = "method_not_allowed"
+
+// formPage is the page that has the form of an address which takes forms only, "" for none: a
+// browser visits such an address when it reloads, or comes back from signing in.
+func formPage(path string) string {
+	rest, ok := strings.CutPrefix(path, link.Create)
+	if !ok {
+		return ""
+	}
+	id, _, _ := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
+	if id == "" {
+		return link.Sessions
+	}
+	if _, err := core.ParseID[core.SessionID](id); err != nil {
+		return ""
+	}
+	return link.Session(id)
 }
 
 // record logs what is our fault with its cause, and the rest only by its code.
@@ -96,7 +137,7 @@ func asError(err error) *core.Error {
 		case http.StatusNotFound:
 			return core.NotFoundError()
 		case http.StatusMethodNotAllowed:
-			return core.Fail(core.BadRequest, "method_not_allowed", "That address does not take this kind of request.")
+			return core.Fail(core.BadRequest, notAllowed, "That address does not take this kind of request.")
 		case http.StatusRequestEntityTooLarge:
 			return core.Fail(core.TooLarge, "request_too_large", "The request is larger than 1 MiB.")
 		case http.StatusBadRequest, http.StatusUnsupportedMediaType:

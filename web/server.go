@@ -32,7 +32,7 @@ type Options struct {
 	PublicURL string
 	// GitHubURL is the web address of GitHub or of the Enterprise host; "" means github.com.
 	GitHubURL string
-	// DemoPeople are the stand-in's logins, nil outside a demo.
+	// DemoPeople are the stand-in's, as "login (what they may do)"; nil outside a demo.
 	DemoPeople []string
 	// Ready says why no request can be served now, nil when all can: /readyz.
 	Ready func(context.Context) error
@@ -95,7 +95,9 @@ func New(o Options) (*Server, error) {
 func (s *Server) build(h *handlers.Handlers, cookies *scs.SessionManager, o Options, origin string) (http.Handler, error) {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
-	failures := &failures{handlers: h, log: o.Log}
+	failures := &failures{handlers: h, log: o.Log, identify: []echo.MiddlewareFunc{
+		identify(h.Chat, cookies, false), loadCookies(cookies, o.Log),
+	}}
 	e.HTTPErrorHandler = failures.answer
 	crossOrigin, err := refuseCrossOrigin(origin)
 	if err != nil {

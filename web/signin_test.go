@@ -28,7 +28,7 @@ func TestSignIn_ComesBackToWhereOneWas(t *testing.T) {
 	t.Parallel()
 	b := newRig(t).browser(t)
 	away := b.get("/settings")
-	if away.status != http.StatusSeeOther || away.location() != "/login?e=ended&return_to=%2Fsettings" {
+	if away.status != http.StatusSeeOther || away.location() != "/login?return_to=%2Fsettings" {
 		t.Fatalf("without a login: %d to %q", away.status, away.location())
 	}
 	login := b.get(away.location()).html()
@@ -124,8 +124,15 @@ func TestSignIn_DeniedAtGitHub(t *testing.T) {
 	if back.location() != "/login?e=denied&return_to=%2Fsettings" {
 		t.Fatalf("denied: %d to %q", back.status, back.location())
 	}
-	if page := b.get(back.location()); !strings.Contains(page.body, "GitHub sign-in was cancelled.") {
+	page := b.get(back.location())
+	if !strings.Contains(page.body, "GitHub sign-in was cancelled.") {
 		t.Errorf("the page does not say that it was cancelled")
+	}
+	if again, _ := page.html().Find(`a[href^="/auth/github"]`).Attr("href"); again != "/auth/github?return_to=%2Fsettings" {
+		t.Errorf("the button leads to %q and forgets where one was going", again)
+	}
+	if a := b.get("/settings"); a.location() != "/login?return_to=%2Fsettings" {
+		t.Errorf("somebody who never was signed in is sent to %q", a.location())
 	}
 }
 

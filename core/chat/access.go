@@ -79,7 +79,7 @@ func (s *Service) own(ctx context.Context, user core.User, id core.SessionID) (c
 }
 
 func notOwner() error {
-	return core.Fail(core.Forbidden, "not_owner", "Only the person who started this session may do that. Start a session of your own to go on from here.")
+	return core.Fail(core.Forbidden, "not_owner", "Only the person who started this session may do that. If you may push to its repository, start a session of your own to go on from here.")
 }
 
 // MayPush asks GitHub now, with the person's own token, whether they may push to the repository and

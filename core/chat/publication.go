@@ -60,5 +60,14 @@ func (s *Service) Publication(ctx context.Context, user core.User, id core.Sessi
 	return s.store.Publication(ctx, id, pub)
 }
 
+// LastPublished is the attempt whose text the pull request of a session that was opened has now, nil
+// when there is none.
+func (s *Service) LastPublished(ctx context.Context, t core.Timeline) (*core.Publication, error) {
+	if p := t.Publication; p != nil && p.Step == core.PublishDone {
+		return p, nil
+	}
+	return s.store.LastPublished(ctx, t.Session.ID)
+}
+
 // storable says that Postgres and GitHub will take s.
 func storable(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }

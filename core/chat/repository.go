@@ -150,7 +150,7 @@ func (s *Service) ResolveBranch(ctx context.Context, user core.User, repo core.R
 	})
 	if core.KindOf(err) == core.NotFound {
 		return core.Branch{}, core.Fail(core.Invalid, "branch_not_found",
-			"The branch "+name+" does not exist in "+repo.FullName()+" any more. Choose another one.").Because(err)
+			"The branch "+name+" does not exist in "+repo.FullName()+". Choose another one.").Because(err)
 	}
 	return branch, err
 }

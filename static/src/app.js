@@ -91,6 +91,9 @@
         task.swapSpec.style = 'beforeend';
       }
     }
+    // htmx carries the style of an element over to its successor, which the page's policy forbids; a
+    // text area has one once somebody has changed its height.
+    for (const e of document.querySelectorAll('textarea[style]')) e.removeAttribute('style');
     const form = ctx.sourceElement;
     if (form?.id === 'composer' && ctx.response?.status === 200) drop(form);
   });
@@ -184,7 +187,9 @@
 
   function tick() {
     const now = Date.now() + offset;
-    for (const e of document.querySelectorAll('[data-since]')) e.textContent = elapsed(now - Number(e.dataset.since));
+    // While the stream is cut nobody knows whether what is counted still runs.
+    const cut = $('#connection')?.hidden === false;
+    if (!cut) for (const e of document.querySelectorAll('[data-since]')) e.textContent = elapsed(now - Number(e.dataset.since));
     for (const e of document.querySelectorAll('[data-ago]')) {
       const age = now - Date.parse(e.dateTime);
       if (age < 86400000) e.textContent = ago(age);
@@ -247,9 +252,14 @@
     const of = (name) => e.target.closest?.('[data-' + name + ']');
     if (of('follow')) bottom();
     if (of('copy')) copy(of('copy'));
-    if (of('resend')) {
-      $('#message').value = document.getElementById(of('resend').dataset.resend).innerText.trim();
-      $('#message').focus();
+    if (of('resend') && $('#message') && !e.ctrlKey && !e.metaKey && !e.shiftKey) {
+      // After what stands there already: a draft is not thrown away.
+      e.preventDefault();
+      const box = $('#message');
+      const text = document.getElementById(of('resend').dataset.resend).innerText.trim();
+      box.value = box.value.trim() === '' ? text : box.value.trimEnd() + '\n\n' + text;
+      box.focus();
+      box.dispatchEvent(new Event('input', { bubbles: true }));
     }
     const tab = of('tab-link');
     if (tab && !e.ctrlKey && !e.metaKey && !e.shiftKey) {
@@ -273,5 +283,6 @@
 
   restore();
   spoken = $('#status')?.dataset.say ?? '';
-  if ($('#timeline') && !location.hash) bottom();
+  if ($('[aria-invalid]')) $('[aria-invalid]').focus();
+  else if ($('#timeline') && !location.hash) bottom();
 })();

@@ -208,3 +208,33 @@ func TestTurnBlock_TwoHundredActionsStaySmall(t *testing.T) {
 		t.Errorf("200 actions are %d bytes", len(out))
 	}
 }
+
+func TestPullRequestCard_LeadsOnlyWhileSomethingIsUnpublished(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		props   components.PullRequestProps
+		primary string
+		says    string
+	}{
+		"none yet":    {components.PullRequestProps{SessionID: "s", CanPublish: true, Update: true}, "Create pull request", ""},
+		"new work":    {components.PullRequestProps{SessionID: "s", Number: 41, CanPublish: true, Update: true}, "Update pull request", ""},
+		"up to date":  {components.PullRequestProps{SessionID: "s", Number: 41, CanPublish: true}, "", "has all changes of this session"},
+		"not allowed": {components.PullRequestProps{SessionID: "s", Number: 41, Update: true, Blocked: "You may not push."}, "", "You may not push."},
+	} {
+		doc, _ := render(t, components.PullRequestCard(tt.props))
+		if got := words(doc.Find(".btn-primary")); got != tt.primary || !strings.Contains(doc.Text(), tt.says) {
+			t.Errorf("%s: button %q, want %q; text %q", name, got, tt.primary, doc.Text())
+		}
+	}
+}
+
+func TestComposer_OffersNoKeysToWhoMayNotWrite(t *testing.T) {
+	t.Parallel()
+	if doc, _ := render(t, components.Composer(components.ComposerProps{SessionID: "s"})); doc.Find("kbd").Length() != 2 {
+		t.Errorf("%d keys are shown", doc.Find("kbd").Length())
+	}
+	doc, _ := render(t, components.Composer(components.ComposerProps{SessionID: "s", Disabled: "Read-only: only @octo-dev may write here."}))
+	if doc.Find("kbd").Length() != 0 || doc.Find("#composer-state .truncate").Length() != 0 || !strings.Contains(doc.Text(), "Read-only") {
+		t.Errorf("the reason is cut or keys are shown: %s", doc.Text())
+	}
+}

@@ -39,6 +39,11 @@ func ReplaceStatus(p StatusProps) templ.Component {
 	return partial("#status", swapReplace, StatusBar(p))
 }
 
+// ReplaceMark redraws the dot of this session in the list beside it.
+func ReplaceMark(state string) templ.Component {
+	return partial("#mark", swapReplace, SessionMark(state))
+}
+
 // ReplaceQueue redraws the strip of waiting messages.
 func ReplaceQueue(p QueueProps) templ.Component {
 	return partial("#queue", swapReplace, Queue(p))

@@ -2,7 +2,7 @@
 // component serves all three, so that a reload shows exactly what the stream had built.
 //
 // Ids are stable: msg-<message id>, answer-<message id>, tool-<end of message id>-<call id>, ev-<sequence>, head,
-// status, provision, queue, composer, composer-state, changes, pr, artifacts, details.
+// status, mark, provision, queue, composer, composer-state, changes, pr, artifacts, details.
 package components
 
 import "time"
@@ -119,6 +119,7 @@ type FailureProps struct {
 	Safe      string // what is unharmed: "The sandbox and your changes are still there."
 	ActionURL string // a way out, "" for none
 	Action    string // its label
+	Resends   string // id of the message whose text ActionURL fills into the composer, "" for none
 
 	ContinueURL string // POST goes on with higher limits, "" when that cannot be
 	ContinueFor string // how high: "Up to 120 steps and 60 minutes."
@@ -155,7 +156,9 @@ type HeadProps struct {
 	Archived      bool
 	Owner         string // login, shown to others than the owner
 	CanRename     bool
-	CanPublish    bool // there is something to publish and the viewer may
+	NewTitle      string // as typed, when it was not taken
+	TitleError    string // why not
+	CanPublish    bool   // there is something unpublished and the viewer may publish it
 	PullRequest   *PullRequestProps
 	Files         int
 	Additions     int
@@ -230,9 +233,9 @@ type PullRequestProps struct {
 	Outcome    string // "Pull request #41 is open.", "Already published, nothing new."
 	Failure    *FailureProps
 	LeftOut    []string // paths that were not published
-	CanPublish bool
-	Update     bool   // there are changes that the pull request has not
-	Blocked    string // why it cannot be published now, "" for none
+	CanPublish bool     // the viewer may, now
+	Update     bool     // there are changes that the pull request has not
+	Blocked    string   // why it cannot be published now, "" for none
 }
 
 // DetailsProps is what one looks up: #details.

@@ -12,6 +12,7 @@ type Props struct {
 	DemoLabel string // shown as a slim banner on every page, "" for none
 	Path      string // path and query of this page, for forms that come back to it
 	Flash     string // one line that says what the last form did, "" for none
+	Warning   string // one line that says why it did nothing, "" for none
 	Now       time.Time
 }
 

@@ -267,7 +267,7 @@ func (p ErrorProps) title() string {
 		return "That is too large"
 	case http.StatusServiceUnavailable:
 		return "Not available at the moment"
-	case http.StatusUnprocessableEntity, http.StatusBadRequest:
+	case http.StatusUnprocessableEntity, http.StatusBadRequest, http.StatusMethodNotAllowed:
 		return "That request cannot be used"
 	default:
 		return "Something failed on our side"

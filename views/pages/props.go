@@ -17,7 +17,7 @@ type LoginProps struct {
 	Notice string
 	Tone   string   // of Notice: info, warning or danger
 	Host   string   // "github.com", or the Enterprise host
-	People []string // the stand-in's logins in a demo, nil otherwise
+	People []string // the stand-in's in a demo, as "login (what they may do)"; nil otherwise
 }
 
 // InstallationsProps lists the accounts on which the App is installed.
@@ -62,8 +62,8 @@ type NewProps struct {
 
 	Error       string // of the form as a whole
 	TextError   string
-	BranchError string // moved, gone, empty repository
-	RepoError   string // archived, no write access
+	BranchError string // moved, gone
+	RepoError   string // archived, no write access, empty: no session can begin there
 }
 
 // RepositoryProps is a repository to choose.

@@ -129,7 +129,7 @@ func noSessions() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</span><p class=\"mt-4 text-[1.15rem] font-semibold\">No sessions yet</p><p class=\"mx-auto mt-1.5 max-w-[30rem] text-soft\">Start with a small change, for example: fix a failing test. The agent works in a sandbox of its own; nothing reaches GitHub before you publish it.</p><p class=\"mt-5\"><a class=\"btn btn-primary\" href=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</span><p class=\"mt-4 text-[1.15rem] font-semibold\">No sessions yet</p><p class=\"mx-auto mt-1.5 max-w-[30rem] text-soft\">Start with a small change, for example: explain the repository in its README. The agent works in a sandbox of its own. Its work reaches GitHub as a pull request: when you publish it, or when your message asks the agent to.</p><p class=\"mt-5\"><a class=\"btn btn-primary\" href=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"html/template"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/yuin/goldmark"
@@ -58,7 +59,26 @@ func onPage(r repository) repositoryOnPage {
 	return repositoryOnPage{FullName: r.fullName(), Description: r.Description, Language: r.Language, Private: r.Private, Archived: r.Archived}
 }
 
+// indexPage lists every repository that the browser's person may see.
 func (s *Server) indexPage(w http.ResponseWriter, r *http.Request) {
+	s.listPage(w, r, "")
+}
+
+// ownerPage lists those of one account.
+func (s *Server) ownerPage(w http.ResponseWriter, r *http.Request) {
+	owner := r.PathValue("owner")
+	s.mu.Lock()
+	known := slices.ContainsFunc(s.state.Accounts, func(a account) bool { return strings.EqualFold(a.Login, owner) })
+	s.mu.Unlock()
+	if !known {
+		render(w, http.StatusNotFound, "problem", "There is no account of that name.")
+		return
+	}
+	s.listPage(w, r, owner)
+}
+
+// listPage lists the repositories that the browser's person may see, of owner or of everybody when "".
+func (s *Server) listPage(w http.ResponseWriter, r *http.Request, owner string) {
 	login := s.signedIn(r)
 	s.mu.Lock()
 	all := make([]repository, 0, len(s.state.Repositories))
@@ -68,6 +88,9 @@ func (s *Server) indexPage(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	var shown []repositoryOnPage
 	for _, repo := range all {
+		if owner != "" && !strings.EqualFold(repo.Owner, owner) {
+			continue
+		}
 		if !repo.Private || s.given(login, repo) {
 			shown = append(shown, onPage(repo))
 		}

@@ -18,6 +18,11 @@ func (s *Server) routes() http.Handler {
 		mux.HandleFunc("GET "+prefix+"{slug}/installations/new", s.installPage)
 		mux.HandleFunc("POST "+prefix+"{slug}/installations/new", s.install)
 	}
+	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	mux.HandleFunc("GET /{owner}", s.ownerPage)
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		render(w, http.StatusNotFound, "problem", "There is nothing at this address.")
+	})
 	mux.HandleFunc("GET /{owner}/{repo}", s.web)
 	mux.HandleFunc("/{owner}/{repo}/{rest...}", s.web)
 
