@@ -95,8 +95,8 @@ func TestLimits_MoneyIsCheckedBeforeEachRequest(t *testing.T) {
 
 func TestLimits_AnUnknownCostEndsACappedTurn(t *testing.T) {
 	t.Parallel()
-	unpriced := modeltest.Reply{Text: "Half.", Unpriced: true, Calls: []modeltest.Call{call("write", map[string]any{"path": "x", "content": "x"})}}
-	for name, last := range map[string]modeltest.Reply{"calls": unpriced, "an answer": {Text: "Done.", Unpriced: true}} {
+	unpriced := modeltest.Reply{Text: "Half.", Quirk: modeltest.NoCost, Calls: []modeltest.Call{call("write", map[string]any{"path": "x", "content": "x"})}}
+	for name, last := range map[string]modeltest.Reply{"calls": unpriced, "an answer": {Text: "Done.", Quirk: modeltest.NoCost}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, modeltest.Sequence(look(1, 0.25), last, look(2, 0)), agent.Limits{CostKnown: true}, nil)
@@ -123,7 +123,7 @@ func TestLimits_AnUnknownCostEndsACappedTurn(t *testing.T) {
 
 func TestLimits_PricesGiveTheCost(t *testing.T) {
 	t.Parallel()
-	b := setup(t, modeltest.Sequence(modeltest.Reply{Text: "One two three.", Unpriced: true}), agent.Limits{}, nil)
+	b := setup(t, modeltest.Sequence(modeltest.Reply{Text: "One two three.", Quirk: modeltest.NoCost}), agent.Limits{}, nil)
 	b.limit(t, agent.Limits{CostKnown: true}, &agent.Prices{Input: 3, Output: 15, Cached: 0.3})
 	got, err := b.run(t.Context(), "x")
 	if err != nil {

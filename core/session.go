@@ -2,16 +2,6 @@ package core
 
 import "time"
 
-// BashPolicy decides which shell texts the agent may run.
-type BashPolicy string
-
-const (
-	PolicySeed     BashPolicy = "seed"
-	PolicyBuild    BashPolicy = "build"
-	PolicyReadonly BashPolicy = "readonly"
-	PolicyOpen     BashPolicy = "open"
-)
-
 // ChatSession is the unit of work: one sandbox, one branch agent/<id>, one message at a time.
 type ChatSession struct {
 	ID               SessionID

@@ -15,6 +15,8 @@
 //	GET  /chat-sessions/:id/diffs/latest, …/diffs/:diff   200 with files and patch
 //	POST /chat-sessions/:id/publish    {"title":"…","body":"…"}          202 with the publication
 //	GET  /chat-sessions/:id/publish    200 with the newest publication and the pull request
+//	GET  /admin/installations/:installation/repositories/:repository/policy   200 with the shell policy of new sessions
+//	POST the same                      {"bash_policy":"readonly"} or ""  200 with it; administrators only
 //	GET  /chat-sessions/:id/events     200 {"events":[…],"last_sequence":n}; ?after=n&limit=1..1000
 //
 // Without an Accept that names JSON, or with text/event-stream, the last one is a stream that goes

@@ -143,6 +143,11 @@ func (h *Handlers) newProps(c echo.Context, f newForm) (pages.NewProps, error) {
 	}
 	chosen := repositoryProps(repo)
 	p.Repository = &chosen
+	policy, err := h.Chat.PolicyFor(ctx, repo.ID)
+	if err != nil {
+		return pages.NewProps{}, err
+	}
+	p.Policy = string(policy.Effective)
 	return p, h.branchProps(c, &p, repo, f)
 }
 

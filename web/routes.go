@@ -30,6 +30,8 @@ type route struct {
 const (
 	session    = "/chat-sessions/:id"
 	streamPath = session + "/stream"
+
+	repositoryPolicy = "/admin/installations/:installation/repositories/:repository/policy" // administrators only
 )
 
 // routes is every address that we answer.
@@ -53,6 +55,9 @@ func routes(h *handlers.Handlers, ready func(context.Context) error) []route {
 		{get, "/new", signedIn, 1, h.New},
 		{get, "/", signedIn, 0, h.List},
 		{post, "/chat-sessions", signedIn, 5, h.Create},
+
+		{get, repositoryPolicy, signedIn, 1, h.RepositoryPolicy},
+		{post, repositoryPolicy, signedIn, 2, h.SetRepositoryPolicy},
 
 		{get, session, signedIn, 1, h.Show},
 		{get, session + "/pulse", signedIn, 1, h.Pulse},

@@ -93,6 +93,8 @@ func TestCheck_CanonicalTextMeansTheSame(t *testing.T) {
 		`cat a.txt missing &> both.log ; `,
 		`A=1 B='two words' env | grep -e '^A=' -e '^B=' | sort`,
 		`printf '%s\n' '#not a comment' # a comment`,
+		`echo 'a\nb' "c\td" && echo -n x && echo -E 'a\tb' && echo -e 'a\tb\x41\u00e9\07\e[0m\q\' && echo -e 'cut\c' here`,
+		`test abc == abc && echo equal`,
 		`printf '[%s]' - -- '!' ! '[' ] "a]b" [`,
 	}
 	for _, command := range commands {
@@ -125,14 +127,19 @@ func FuzzCheck(f *testing.F) {
 		f.Add(line.Command)
 	}
 	f.Fuzz(func(t *testing.T, src string) {
-		for _, policy := range []core.BashPolicy{core.PolicySeed, core.PolicyBuild, core.PolicyReadonly, core.PolicyOpen} {
+		stricter := core.BashPolicy("") // that allows src
+		for _, policy := range []core.BashPolicy{core.PolicyReadonly, core.PolicySeed, core.PolicyBuild, core.PolicyOpen} {
 			canonical, r := Check(policy, src)
+			if r != nil && stricter != "" {
+				t.Errorf("%q is allowed under %s and refused under %s by %s", src, stricter, policy, r.Rule)
+			}
 			if r != nil {
 				if r.Rule == "" || r.Message == "" {
 					t.Errorf("%s: %q is refused without a reason", policy, src)
 				}
 				continue
 			}
+			stricter = policy
 			again, r := Check(policy, canonical)
 			if r != nil {
 				t.Fatalf("%s: %q is allowed as %q, which is refused by %s", policy, src, canonical, r.Rule)

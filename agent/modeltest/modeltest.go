@@ -101,9 +101,8 @@ type Reply struct {
 	Pause     time.Duration // before the first chunk
 	// Delay between two chunks; 0 takes that of the server.
 	Delay time.Duration
-	// Cost is what the usage record says, in dollars; Unpriced leaves it out.
-	Cost     float64
-	Unpriced bool
+	// Cost is what the usage record says, in dollars.
+	Cost float64
 }
 
 // Call is one tool call. Arguments is its JSON text, valid or not.

@@ -158,7 +158,7 @@ func (s *stream) usage(reply Reply, promptTokens int) map[string]any {
 		"prompt_tokens": promptTokens, "completion_tokens": s.sent, "total_tokens": promptTokens + s.sent,
 		"prompt_tokens_details": map[string]any{"cached_tokens": 0}, "cost": reply.Cost,
 	}
-	if reply.Quirk == NoCost || reply.Unpriced {
+	if reply.Quirk == NoCost {
 		delete(u, "cost")
 	}
 	return u

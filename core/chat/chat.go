@@ -35,6 +35,13 @@ type Store interface {
 	RenameSession(ctx context.Context, id core.SessionID, title string) error
 	ArchiveSession(ctx context.Context, id core.SessionID, archived bool) error
 
+	// Repository is what was last known of it; NotFound unless a session was started or a policy set on it.
+	Repository(ctx context.Context, id core.RepositoryID) (core.Repository, error)
+	// RepositoryPolicy is what an administrator chose, "" when none did.
+	RepositoryPolicy(ctx context.Context, id core.RepositoryID) (core.BashPolicy, error)
+	// SetRepositoryPolicy keeps and audits the choice; "" takes it back.
+	SetRepositoryPolicy(ctx context.Context, r core.Repository, p core.BashPolicy, by core.UserID) error
+
 	// PostMessage queues; a repeated ClientKey returns the first one. Conflict session_archived,
 	// too_many_active.
 	PostMessage(ctx context.Context, n core.NewMessage) (core.Message, error)

@@ -15,7 +15,7 @@ type Options struct {
 	Gate     Gate
 	Log      *slog.Logger
 
-	// BashPolicy is frozen on each new session; "" means core.PolicySeed.
+	// BashPolicy, or a stricter one of the repository, is frozen on each new session; "" means core.PolicySeed.
 	BashPolicy core.BashPolicy
 	// MaxActive bounds one person's unfinished messages; 0 means DefaultMaxActive.
 	MaxActive int
@@ -99,5 +99,5 @@ func New(o Options) *Service {
 	return s
 }
 
-// BashPolicy is the policy that new sessions get.
+// BashPolicy is the policy that new sessions get unless their repository has a stricter one.
 func (s *Service) BashPolicy() core.BashPolicy { return s.bashPolicy }

@@ -66,6 +66,10 @@ func (s *Service) Create(ctx context.Context, user core.User, r CreateRequest) (
 		}
 		defaultSHA = tip.SHA
 	}
+	policy, err := s.PolicyFor(ctx, repo.ID)
+	if err != nil {
+		return core.ChatSession{}, err
+	}
 	id := core.NewID[core.SessionID]()
 	return s.store.CreateSession(ctx, core.NewSession{
 		Session: core.ChatSession{
@@ -77,7 +81,7 @@ func (s *Service) Create(ctx context.Context, user core.User, r CreateRequest) (
 			DefaultBranchSHA: defaultSHA,
 			Branch:           core.BranchFor(id),
 			Title:            titleOf(text),
-			BashPolicy:       s.bashPolicy,
+			BashPolicy:       policy.Effective,
 		},
 		Text:      text,
 		ClientKey: key,

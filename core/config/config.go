@@ -108,7 +108,12 @@ type Model struct {
 const minContextWindow = 16_000
 
 // ReportsCost says that the endpoint tells the cost of each request.
-func (m Model) ReportsCost() bool { return strings.Contains(m.ModelBaseURL, "://openrouter.ai/") }
+func (m Model) ReportsCost() bool {
+	if m.ModelDialect != "" {
+		return m.ModelDialect == "openrouter"
+	}
+	return strings.Contains(m.ModelBaseURL, "://openrouter.ai/")
+}
 
 // Sandbox bounds each session's container; Memory is MiB.
 type Sandbox struct {

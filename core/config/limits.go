@@ -71,7 +71,7 @@ func (c *Config) checkMoney() []error {
 		p = append(p, errors.New("MODEL_PRICE_INPUT and MODEL_PRICE_OUTPUT go together, and MODEL_PRICE_CACHED only with them"))
 	}
 	if l.Money() && m.ModelPriceInput == nil && !m.ReportsCost() {
-		p = append(p, errors.New("AGENT_MAX_COST_USD, SESSION_MAX_COST_USD and USER_MONTH_MAX_COST_USD need known prices, and MODEL_BASE_URL is not OpenRouter, which tells them: "+
+		p = append(p, errors.New("AGENT_MAX_COST_USD, SESSION_MAX_COST_USD and USER_MONTH_MAX_COST_USD need known prices, and only the dialect openrouter tells them: "+
 			"set MODEL_PRICE_INPUT and MODEL_PRICE_OUTPUT, in dollars for a million tokens (0 when they are free)"))
 	}
 	return p

@@ -35,6 +35,8 @@ func TestLimits_ACapWithoutKnownPricesIsAStartUpError(t *testing.T) {
 		"cap and prices of zero":    {map[string]string{"AGENT_MAX_COST_USD": "2", "MODEL_PRICE_INPUT": "0", "MODEL_PRICE_OUTPUT": "0"}, ""},
 		"cap on OpenRouter":         {map[string]string{"AGENT_MAX_COST_USD": "2", "MODEL_BASE_URL": "https://openrouter.ai/api/v1"}, ""},
 		"a host that only looks so": {map[string]string{"AGENT_MAX_COST_USD": "2", "MODEL_BASE_URL": "https://openrouter.ai.example.org/v1"}, "MODEL_PRICE_INPUT"},
+		"the dialect tells costs":   {map[string]string{"AGENT_MAX_COST_USD": "2", "MODEL_DIALECT": "openrouter"}, ""},
+		"another dialect there":     {map[string]string{"AGENT_MAX_COST_USD": "2", "MODEL_DIALECT": "openai", "MODEL_BASE_URL": "https://openrouter.ai/api/v1"}, "MODEL_PRICE_INPUT"},
 		"half of the prices":        {map[string]string{"MODEL_PRICE_INPUT": "3"}, "go together"},
 		"cached price alone":        {map[string]string{"MODEL_PRICE_CACHED": "3"}, "go together"},
 		"no number as a cap":        {map[string]string{"AGENT_MAX_COST_USD": "NaN"}, "AGENT_MAX_COST_USD must"},

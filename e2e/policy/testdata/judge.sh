@@ -5,15 +5,23 @@ state() {
   env -i PATH="$PATH" HOME="$HOME" git status --porcelain --ignored | sort | md5sum
 }
 cd /workspace/repo
-rm -rf /tmp/x /tmp/a.txt /tmp/out.txt
 if ! [ -e /tmp/clean ]; then
+  rm -rf /tmp/x /tmp/a.txt /tmp/out.txt
   find . -mindepth 1 -maxdepth 1 -exec rm -rf {} +
   cp -a /tmp/tree/. .
   state > /tmp/pristine
 fi
 rm -f /tmp/clean
+touch -d '-1 second' /tmp/before # times are coarse
 env -u TEXT -u SHELL_NAME "$SHELL_NAME" -c "$TEXT" < /dev/null
 echo "exit $?"
 cd /workspace/repo
-state | tee /tmp/state
-if cmp -s /tmp/state /tmp/pristine; then touch /tmp/clean; fi
+if [ -z "$(find . -cnewer /tmp/before -print -quit)" ]; then
+  cp /tmp/pristine /tmp/state
+else
+  state > /tmp/state
+fi
+cat /tmp/state
+if cmp -s /tmp/state /tmp/pristine && ! [ -e /tmp/x ] && ! [ -e /tmp/a.txt ] && ! [ -e /tmp/out.txt ]; then
+  touch /tmp/clean
+fi
