@@ -133,7 +133,10 @@ func (v sessionView) changedSince(after int64) []templ.Component {
 		parts = append(parts, components.ReplaceQueue(v.queue()), components.ReplaceComposerState(v.composer("", "", "")))
 	}
 	if sandbox || turns {
-		parts = append(parts, components.ReplaceProvision(v.provision()), components.ReplaceDetails(v.details()))
+		parts = append(parts, components.ReplaceProvision(v.provision()))
+	}
+	if sandbox || turns || pull { // what can be stopped or archived depends on what is under way
+		parts = append(parts, components.ReplaceDetails(v.details()))
 	}
 	if changes || turns {
 		parts = append(parts, components.ReplaceChanges(v.changes()))
