@@ -13,7 +13,8 @@ if ! [ -e /tmp/clean ]; then
 fi
 rm -f /tmp/clean
 touch -d '-1 second' /tmp/before # times are coarse
-env -u TEXT -u SHELL_NAME "$SHELL_NAME" -c "$TEXT" < /dev/null
+echo --sort=path > /tmp/rg # several threads print in any order
+env -u TEXT -u SHELL_NAME RIPGREP_CONFIG_PATH=/tmp/rg "$SHELL_NAME" -c "$TEXT" < /dev/null
 echo "exit $?"
 cd /workspace/repo
 if [ -z "$(find . -cnewer /tmp/before -print -quit)" ]; then
