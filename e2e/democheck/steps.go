@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -400,15 +401,17 @@ func (j *journey) withoutJavaScript() error {
 	return reloadUntil(p, p.GetByTestId("pr-link").First())
 }
 
+// reloadUntil reloads until the locator is there. Each page is looked at for half a second: a person
+// who reloads faster than ten times a second is told to wait.
 func reloadUntil(p playwright.Page, l playwright.Locator) error {
 	deadline := time.Now().Add(2 * time.Minute)
 	for time.Now().Before(deadline) {
-		n, err := l.Count()
-		if err != nil {
-			return err
-		}
-		if n > 0 {
+		err := l.First().WaitFor(playwright.LocatorWaitForOptions{Timeout: playwright.Float(500), State: playwright.WaitForSelectorStateAttached})
+		if err == nil {
 			return nil
+		}
+		if !errors.Is(err, playwright.ErrTimeout) {
+			return err
 		}
 		if _, err := p.Reload(); err != nil {
 			return err
