@@ -45,13 +45,25 @@ type Spec struct {
 	Volume string
 	Image  string // "" means the default image
 	Limits Limits
+	// Purpose is what the container is for; "" means PurposeSession.
+	Purpose Purpose
 }
+
+// Purpose tells the containers of an installation apart.
+type Purpose string
+
+const (
+	PurposeSession Purpose = "session" // one session's sandbox
+	PurposePool    Purpose = "pool"    // started ahead for a session that is not known yet: Session is ""
+)
 
 // Limits bound one sandbox.
 type Limits struct {
 	MemoryBytes int64
 	CPUs        float64
 	PIDs        int64
+	DiskBytes   int64 // of the workspace volume; 0 means no bound
+	Inodes      int64 // of the workspace volume; 0 means no bound
 }
 
 // Status is what a runtime knows of one sandbox.
@@ -60,6 +72,7 @@ type Status struct {
 	Session    core.SessionID
 	Sandbox    core.SandboxID
 	Generation int
+	Purpose    Purpose
 	Running    bool
 	OOMKilled  bool
 	ExitCode   int
