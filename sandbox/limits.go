@@ -3,7 +3,6 @@ package sandbox
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"agent-sandboxing/core"
@@ -12,13 +11,10 @@ import (
 // roomPoll is how often a session that waits for room looks again.
 const roomPoll = 500 * time.Millisecond
 
-// room waits until one more sandbox may run on this host; it makes room itself by stopping the one
-// that was unused for longest. started gives the place up to the container that then runs in it.
+// room waits until one more sandbox may run on this host, by number and by memory; it makes room itself
+// by stopping the one that was unused for longest. started gives the place up to the container that then runs in it.
 // Error: capacity, when nothing became free for as long as the service waits, or the cause of ctx.
 func (s *Service) room(ctx context.Context) (started func(), err error) {
-	if s.maxRunning <= 0 {
-		return func() {}, nil
-	}
 	look := time.NewTicker(roomPoll)
 	defer look.Stop()
 	for deadline := time.Now().Add(s.roomWait); ; {
@@ -31,7 +27,7 @@ func (s *Service) room(ctx context.Context) (started func(), err error) {
 		}
 		if time.Now().After(deadline) {
 			return nil, core.Fail(core.Unavailable, "capacity", fmt.Sprintf(
-				"All %d sandboxes of this host have been in use for a long time. Send the message again when another turn has ended.", s.maxRunning))
+				"The host has had no room for one more sandbox for %v. Send the message again in some minutes, when another turn has ended.", s.roomWait))
 		}
 		select {
 		case <-ctx.Done():
@@ -47,10 +43,20 @@ func (s *Service) makeRoom(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	tight, err := s.tight(ctx)
+	if err != nil {
+		return false, err
+	}
 	s.mu.Lock()
-	over := running + s.starting + 1 - s.maxRunning
+	over := 0
+	if s.maxRunning > 0 {
+		over = running + s.starting + 1 - s.maxRunning
+	}
 	s.starting++
 	s.mu.Unlock()
+	if over <= 0 && tight {
+		over = 1
+	}
 	if over <= 0 {
 		return true, nil
 	}
@@ -73,7 +79,7 @@ func (s *Service) running(ctx context.Context) (int, error) {
 	list, err := s.runtime.List(ctx)
 	count := 0
 	for _, box := range list {
-		if box.Running {
+		if box.Running && box.Purpose != PurposeHelper {
 			count++
 		}
 	}
@@ -90,8 +96,7 @@ func (s *Service) stopOldest(ctx context.Context, n int) (stopped int, err error
 	if err != nil {
 		return 0, err
 	}
-	slices.SortFunc(rows, func(a, b core.Sandbox) int { return a.LastUsedAt.Compare(b.LastUsedAt) })
-	for _, box := range rows {
+	for _, box := range rows { // the longest unused first
 		if stopped == n {
 			break
 		}

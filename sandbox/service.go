@@ -29,6 +29,12 @@ type Options struct {
 	Idle time.Duration
 	// MaxRunning bounds the running sandboxes of this host; 0 means no bound.
 	MaxRunning int
+	// MaxAge is how old a container may be when a message comes; then a new one takes its place on the
+	// same volume. 0 means 24 hours.
+	MaxAge time.Duration
+	// DiskReserve is what the host's disk must have left for a new workspace, in bytes; a quarter of it
+	// lets a kept one go on. 0 means no reserve.
+	DiskReserve int64
 	// RoomWait is how long a session waits for room below that bound; 0 means 10 minutes.
 	RoomWait time.Duration
 }
@@ -43,8 +49,12 @@ type Service struct {
 	limits     Limits
 	idle       time.Duration
 	maxRunning int
+	maxAge     time.Duration
+	reserve    int64
 	roomWait   time.Duration
 	sessions   gate
+	stops      retries
+	orphans    suspects // of Reconcile, which runs once at a time
 
 	mu       sync.Mutex
 	where    *place
@@ -64,8 +74,11 @@ func New(o Options) *Service {
 		limits:     o.Limits,
 		idle:       cmp.Or(o.Idle, 30*time.Minute),
 		maxRunning: o.MaxRunning,
+		maxAge:     cmp.Or(o.MaxAge, 24*time.Hour),
+		reserve:    o.DiskReserve,
 		roomWait:   cmp.Or(o.RoomWait, 10*time.Minute),
 		sessions:   gate{held: map[core.SessionID]chan struct{}{}},
+		stops:      retries{failed: map[core.SandboxID]retry{}},
 	}
 }
 
@@ -111,7 +124,6 @@ func (s *Service) Release(ctx context.Context, claim core.Claim, ws core.Platfor
 		}
 		return
 	}
-	box.LastUsedAt = time.Now()
 	if lost == nil {
 		err = s.store.SaveSandbox(ctx, claim.Lease, *box)
 	} else {

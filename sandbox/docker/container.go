@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -25,6 +26,7 @@ const (
 	labelSession    = "agent-sandboxing.session"
 	labelSandbox    = "agent-sandboxing.sandbox"
 	labelGeneration = "agent-sandboxing.generation"
+	labelPurpose    = "agent-sandboxing.purpose"
 	labelSpec       = "agent-sandboxing.spec"
 )
 
@@ -40,6 +42,7 @@ func hardened(image, runtime string, limits sandbox.Limits) (container.Config, c
 		OpenStdin:    true, // the toolbox's channel; it stays open between attaches
 		AttachStdin:  true,
 		AttachStdout: true,
+		AttachStderr: true,      // says why a start failed
 		StopSignal:   "SIGKILL", // the toolbox ignores all that it can
 		Healthcheck:  &never,
 	}
@@ -95,10 +98,16 @@ func labels(spec sandbox.Spec, instance string) map[string]string {
 	return map[string]string{
 		labelProduct:    "true",
 		labelInstance:   instance,
+		labelPurpose:    string(cmp.Or(spec.Purpose, sandbox.PurposeSession)),
 		labelSession:    string(spec.Session),
 		labelSandbox:    string(spec.Sandbox),
 		labelGeneration: strconv.Itoa(spec.Generation),
 	}
+}
+
+// helper labels a container that lives for seconds. One that a crash left behind is found by them.
+func helper(instance string) map[string]string {
+	return map[string]string{labelProduct: "true", labelInstance: instance, labelPurpose: string(sandbox.PurposeHelper)}
 }
 
 // fingerprint changes whenever anything of the container would.
