@@ -230,9 +230,11 @@ func (f *fixture) checkpoint(t *testing.T, ws core.PlatformWorkspace) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.store.mu.Lock()
-	defer f.store.mu.Unlock()
-	f.store.checkpoint = &core.Checkpoint{ID: core.NewID[core.CheckpointID](), SessionID: f.claim.Session.ID, Info: info, Archive: archive.Bytes()}
+	if err := f.store.SaveCheckpoint(t.Context(), f.claim.Lease, core.Checkpoint{
+		ID: core.NewID[core.CheckpointID](), SessionID: f.claim.Session.ID, Info: info, Archive: archive.Bytes(),
+	}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestAcquire_NeverResetsAWorkspace(t *testing.T) {

@@ -42,6 +42,7 @@ func hardened(image, runtime string, limits sandbox.Limits) (container.Config, c
 		OpenStdin:    true, // the toolbox's channel; it stays open between attaches
 		AttachStdin:  true,
 		AttachStdout: true,
+		AttachStderr: true,      // says why a start failed
 		StopSignal:   "SIGKILL", // the toolbox ignores all that it can
 		Healthcheck:  &never,
 	}
@@ -102,6 +103,11 @@ func labels(spec sandbox.Spec, instance string) map[string]string {
 		labelSandbox:    string(spec.Sandbox),
 		labelGeneration: strconv.Itoa(spec.Generation),
 	}
+}
+
+// helper labels a container that lives for seconds. One that a crash left behind is found by them.
+func helper(instance string) map[string]string {
+	return map[string]string{labelProduct: "true", labelInstance: instance, labelPurpose: string(sandbox.PurposeHelper)}
 }
 
 // fingerprint changes whenever anything of the container would.
