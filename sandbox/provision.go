@@ -17,6 +17,10 @@ type provision struct {
 	place place
 	box   core.Sandbox // the row as it was last saved or is about to be
 	unfit error        // why the container of the row could not be used again
+
+	base      *fetch         // nil when no checkout is expected
+	announced bool           // that a checkout begins
+	later     []core.Payload // goes with the next save
 }
 
 func (p *provision) run(ctx context.Context) (*toolbox.Client, error) {
@@ -28,6 +32,10 @@ func (p *provision) run(ctx context.Context) (*toolbox.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if row == nil || !row.CheckedOut || row.Host != p.place.host {
+		p.base = p.fetch(ctx)
+	}
+	defer func() { p.base.close() }()
 	var ws *toolbox.Client
 	if row != nil {
 		p.box = *row
@@ -133,7 +141,7 @@ func (p *provision) rebuild(ctx context.Context) (*toolbox.Client, error) {
 		event.Code = "host_changed"
 		event.Message = "The workspace is on another host. It is rebuilt here from the last checkpoint."
 	}
-	if err := p.save(ctx, event); err != nil {
+	if err := p.save(ctx, p.begins(event)...); err != nil {
 		return nil, err
 	}
 	ref, err := p.create(ctx)
@@ -187,7 +195,7 @@ func (p *provision) create(ctx context.Context) (ref string, err error) {
 		default:
 			return ref, err
 		}
-		if err := p.save(ctx, event); err != nil {
+		if err := p.save(ctx, p.begins(event)...); err != nil {
 			return "", err
 		}
 	}
@@ -254,7 +262,11 @@ func (p *provision) settle(ctx context.Context, ws *toolbox.Client) error {
 }
 
 func (p *provision) save(ctx context.Context, events ...core.Payload) error {
-	return p.store.SaveSandbox(ctx, p.claim.Lease, p.box, events...)
+	err := p.store.SaveSandbox(ctx, p.claim.Lease, p.box, append(p.later, events...)...)
+	if err == nil {
+		p.later = nil
+	}
+	return err
 }
 
 // fail records why a sandbox that was begun did not become ready, on a context that a cancel cannot
