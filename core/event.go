@@ -242,6 +242,15 @@ type PublicationChanged struct {
 	Message       string        `json:"message,omitempty"`
 }
 
+// PublicationMerged: others had pushed to the session's branch and their commits were merged with its
+// work. InWorkspace says that the workspace has their changes now, too.
+type PublicationMerged struct {
+	PublicationID PublicationID `json:"publication_id"`
+	Commits       int           `json:"commits"`
+	Files         []string      `json:"files"` // at most 20 that they changed
+	InWorkspace   bool          `json:"in_workspace"`
+}
+
 // PullRequestChanged: the pull request was opened or updated (types pull_request_opened,
 // pull_request_updated).
 type PullRequestChanged struct {
@@ -281,6 +290,7 @@ func (CheckpointSaved) EventType() EventType        { return "checkpoint_saved" 
 func (CaptureFailed) EventType() EventType          { return "capture_failed" }
 func (SummaryUpdated) EventType() EventType         { return "summary_updated" }
 func (e PublicationChanged) EventType() EventType   { return e.Type }
+func (PublicationMerged) EventType() EventType      { return "publication_merged" }
 
 func (e SessionArchived) EventType() EventType {
 	if e.Archived {

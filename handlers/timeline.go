@@ -155,6 +155,9 @@ func (l *timeline) apply(e core.Event) {
 		p := payload[core.PullRequestChanged](e)
 		p.Opened = e.Type == "pull_request_opened"
 		tn.mark(e, func() { tn.pull = &p })
+	case "publication_merged":
+		p := payload[core.PublicationMerged](e)
+		tn.note(e, "info", mergedText(p), nameSome(p.Files, 5))
 	case "publication_failed":
 		p := payload[core.PublicationChanged](e)
 		tn.note(e, "danger", "The pull request was not published. "+p.Message, p.Code)

@@ -83,9 +83,10 @@ func (s session) writes() map[string]url.Values {
 		base + "/messages/" + string(s.message) + "/continue": {},
 		base + "/cancel":                                      {},
 		base + "/publish":                                     {"title": {"x"}},
-		base + "/stop":                                        {},
-		base + "/archive":                                     {"archived": {"true"}},
-		base + "/title":                                       {"title": {"x"}},
+		base + "/publications/" + string(core.NewID[core.PublicationID]()) + "/resolve": {},
+		base + "/stop":    {},
+		base + "/archive": {"archived": {"true"}},
+		base + "/title":   {"title": {"x"}},
 	}
 }
 
