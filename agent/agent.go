@@ -78,7 +78,7 @@ func (a *Agent) Run(ctx context.Context, req core.TurnRequest, ws core.Workspace
 	env.Investigate = func(ctx context.Context, task string) (Report, error) { return a.investigate(ctx, task, env, r) }
 	r.offer(a.tools(env), p)
 	room := usable(a.window)/2 - proseTokens(len(p.system)) - r.meter.fixed
-	r.messages = []Message{{Role: System, Text: p.system}, {Role: User, Text: compose(req, max(0, room)*4)}}
+	r.open(p.system, compose(req, max(0, room)*4))
 
 	err := r.loop(ctx)
 	return r.result, err

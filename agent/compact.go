@@ -97,7 +97,7 @@ func (a *Agent) document(req core.CompactionRequest, system int) string {
 			s.text = nothing
 		}
 	}
-	return render(sections...)
+	return render(freshID(sections), sections)
 }
 
 // checked makes a summary of the model's text, or says why it is none.

@@ -118,7 +118,9 @@ func (r *run) one(ctx context.Context, call ToolCall, raw string) (ok bool, err 
 	}
 	nudge, stop := r.repeats.add(r.result.Steps, call.Name, call.Arguments, result)
 	r.did[call.ID] = r.line(strings.Join([]string{call.Name, object, result.Detail}, " "), 200)
-	r.answer(call, join(join(result.Text, hiddenNote(result.Text)), nudge))
+	r.answer(call, result.Text)
+	r.notice(hiddenNote(result.Text))
+	r.notice(nudge)
 	if err := r.record(ctx, event, result, ms); err != nil {
 		return false, err
 	}
@@ -177,8 +179,9 @@ func (r *run) recordCancelled(ctx context.Context, calls []ToolCall) {
 	}
 }
 
+// answer is what a tool says. It cannot say anything in the platform's name.
 func (r *run) answer(call ToolCall, text string) {
-	r.messages = append(r.messages, Message{Role: ToolRole, CallID: call.ID, Text: text})
+	r.messages = append(r.messages, Message{Role: ToolRole, CallID: call.ID, Text: r.unmarked(text)})
 }
 
 func (r *run) answerRest(calls []ToolCall, text string) {
@@ -198,8 +201,7 @@ func (r *run) warn() {
 	if left == 1 {
 		steps = "step"
 	}
-	last := &r.messages[len(r.messages)-1]
-	last.Text = join(last.Text, fmt.Sprintf("[%d %s left: finish and report.]", left, steps))
+	r.notice(fmt.Sprintf("%d %s left: finish and report.", left, steps))
 }
 
 func (r *run) toolNames() []string {
@@ -220,13 +222,6 @@ func (r *run) line(s string, limit int) string {
 func (r *run) snippet(s string) string {
 	s, _ = r.redact.Text(redact.Clean(s))
 	return redact.Cut(strings.TrimSpace(s), core.MaxSnippet)
-}
-
-func join(text, note string) string {
-	if note == "" {
-		return text
-	}
-	return text + "\n\n" + note
 }
 
 // readArguments makes a JSON object of what the model sent. Nothing is an empty object, an object
