@@ -170,9 +170,7 @@ func TestTurn_KilledAtEveryStepTheNextMessageWorks(t *testing.T) {
 			k := newKiller(t)
 			for step := 1 + group; step <= killSteps; step += groups {
 				k.kill(t, step, "process death")
-				if step%3 == 0 || step == 1 { // dearer to find than a death, and ends in the same place
-					k.kill(t, step, "lease lost")
-				}
+				k.kill(t, step, "lease lost")
 			}
 		})
 	}
