@@ -19,6 +19,12 @@ const (
 	compactedAnswer  = 16 << 10
 )
 
+// summarizer writes the summaries; without prices only the provider knows what they cost.
+type summarizer struct {
+	model  Model
+	prices *Prices
+}
+
 // Compact makes the session's next summary of an ended turn. After a completed one the model writes
 // it to a fixed outline and code checks it; after any other, and whenever the model's text cannot be
 // taken, the old summary is kept and one line is added to it. It never fails and takes at most 60 s;
@@ -38,11 +44,11 @@ func (a *Agent) Compact(ctx context.Context, req core.CompactionRequest, ws core
 		core.Fail(core.Unavailable, core.CodeSummaryTimeout, "The model did not write the session's summary within a minute."))
 	defer cancel()
 	p := a.profiles[profileCompaction]
-	resp, err := a.model.Stream(ctx, Request{Messages: []Message{
+	resp, err := a.scribe.model.Stream(ctx, Request{Messages: []Message{
 		{Role: System, Text: p.system},
 		{Role: User, Text: a.document(req, len(p.system))},
 	}}, Listener{Retry: rec.ModelRetry})
-	made.Usage = spentOn(ctx, resp, err, a.prices)
+	made.Usage = spentOn(ctx, resp, err, a.scribe.prices)
 	// The answer is paid for; what this says keeps the next request back, not this summary.
 	_ = rec.Spent(parent, made.Usage)
 	if err == nil {

@@ -145,7 +145,7 @@ func (r *run) record(ctx context.Context, call core.AgentToolCall, result Result
 	return r.rec.ToolResult(ctx, core.AgentToolResult{
 		CallID: call.CallID, Tool: call.Tool, Object: call.Object,
 		Outcome: result.Outcome, Detail: r.line(result.Detail, 200), Code: result.Code, Exit: result.Exit,
-		Snippet: r.snippet(result.Text), Truncated: result.Truncated, Ms: ms,
+		Snippet: r.snippet(result.Text), Truncated: result.Truncated, Ignored: r.names(result.Ignored), Ms: ms,
 	}, full)
 }
 
@@ -216,6 +216,16 @@ func (r *run) toolNames() []string {
 func (r *run) line(s string, limit int) string {
 	s, _ = r.redact.Text(redact.Clean(s))
 	return redact.Line(s, limit)
+}
+
+// names are some words of the model for an event.
+func (r *run) names(list []string) []string {
+	const most, long = 10, 60
+	var names []string
+	for _, name := range list[:min(len(list), most)] {
+		names = append(names, r.line(name, long))
+	}
+	return names
 }
 
 // snippet is text for an event, in at most core.MaxSnippet bytes.

@@ -192,7 +192,7 @@ func newKiller(t *testing.T) *killer {
 	client := openai.New(openai.Options{BaseURL: web.URL + "/v1", Key: "k", Model: "long-turn", RetryWait: time.Millisecond})
 	t.Cleanup(client.Close)
 	var err error
-	if k.agent, err = agent.New(agent.Options{Model: client, Tools: tools.New, Redactor: redact.New("planted-secret")}); err != nil {
+	if k.agent, err = agent.New(agent.Options{Model: client, Tools: tools.Options{}.New, Redactor: redact.New("planted-secret")}); err != nil {
 		t.Fatal(err)
 	}
 	return k
