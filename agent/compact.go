@@ -26,13 +26,13 @@ type summarizer struct {
 }
 
 // Compact makes the session's next summary of an ended turn. After a completed one the model writes
-// it to a fixed outline and code checks it; after any other, and whenever the model's text cannot be
-// taken, the old summary is kept and one line is added to it. It never fails and takes at most 60 s;
+// it to a fixed outline and code checks it; after any other, when only a line is asked for, and whenever
+// the model's text cannot be taken, the old summary is kept and one line is added to it. It never fails and takes at most 60 s;
 // ctx ends it earlier.
 func (a *Agent) Compact(ctx context.Context, req core.CompactionRequest, ws core.Workspace, rec core.TurnRecorder) core.Compaction {
 	facts := platformFacts(req.Workspace)
 	made := core.Compaction{Summary: a.withLine(req, facts)}
-	if req.Finish.State != core.Completed || ctx.Err() != nil {
+	if req.LineOnly || req.Finish.State != core.Completed || ctx.Err() != nil {
 		return made
 	}
 	if err := a.affords(ctx, req, rec); err != nil {

@@ -296,6 +296,9 @@ func (k *killer) checkContext(t *testing.T, name string, done int) {
 	if !strings.Contains(text, "user: Add a health check") {
 		t.Errorf("%s: the killed request is not in the conversation", name)
 	}
+	if n := strings.Count(text, "- Asked: Add a health check — failed: worker_lost"); n != 1 {
+		t.Errorf("%s: the summary tells %d times how the killed turn ended", name, n)
+	}
 	if got, want := strings.Count(text, "done.txt ok"), min(30, done); got != want && got != want-1 { // -1: the interrupted call takes a line
 		t.Errorf("%s: %d of %d known calls are told", name, got, want)
 	}
