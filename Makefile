@@ -1,10 +1,11 @@
 # make demo    the whole product on stand-ins, one address to open      make test    everything that CI tests
 # make build   the binary                                               make lint    golangci-lint, pinned
 # make bench   figures beside their baselines                           make demo-check   the journey in Chromium
+# make policy-check   every allowed command line of the shell policy's corpus, run for real
 # make edit-fuzz   a million random edits, none of which may touch what was not matched
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: build generate generate-check demo demo-check fleet-check faults-check test edit-fuzz lint bench clean toolbox
+.PHONY: build generate generate-check demo demo-check fleet-check faults-check policy-check test edit-fuzz lint bench clean toolbox
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/agent-sandboxing
 GOLANGCI_LINT := $(CACHE)/bin/golangci-lint-v2.15.0
@@ -46,6 +47,10 @@ faults-check:
 	@scripts/setup demo
 	@$(MAKE) --no-print-directory build
 	@scripts/faults-check
+
+policy-check:
+	@scripts/setup test
+	@scripts/policy-check
 
 test:
 	@scripts/setup test
