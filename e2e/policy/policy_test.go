@@ -31,7 +31,7 @@ var every = flag.Bool("every", false, "fail when the image lacks a command of th
 const corpus = "../../agent/bashpolicy/testdata/"
 
 // start opens a sandbox of its own.
-func start(t *testing.T) *toolbox.Client {
+func start(t testing.TB) *toolbox.Client {
 	t.Helper()
 	r := dockertest.New(t)
 	ref, err := r.Create(t.Context(), sandbox.Spec{
@@ -57,7 +57,7 @@ func start(t *testing.T) *toolbox.Client {
 }
 
 // run runs a command that may fail and returns how it ended.
-func run(t *testing.T, ws core.Workspace, command core.Command) core.CommandResult {
+func run(t testing.TB, ws core.Workspace, command core.Command) core.CommandResult {
 	t.Helper()
 	if command.Timeout == 0 {
 		command.Timeout = time.Minute
