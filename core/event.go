@@ -99,12 +99,16 @@ type MessageFailed struct {
 	Code     string    `json:"code"`
 	Message  string    `json:"message"`
 	AnswerID MessageID `json:"answer_id,omitempty"`
+	// Context is that of the last request, of a turn that sent one.
+	Context ContextUse `json:"context,omitzero"`
 }
 
 // MessageCancelled ends a turn, or a queued message, on request.
 type MessageCancelled struct {
 	AnswerID MessageID `json:"answer_id,omitempty"`
 	Started  bool      `json:"started"`
+	// Context is that of the last request, of a turn that sent one.
+	Context ContextUse `json:"context,omitzero"`
 }
 
 // SandboxChanged has the new state of the session's sandbox (types sandbox_creating, sandbox_ready,
@@ -173,6 +177,7 @@ type AgentToolResult struct {
 	Snippet    string     `json:"snippet,omitempty"`
 	Truncated  bool       `json:"truncated,omitempty"`
 	ArtifactID ArtifactID `json:"artifact_id,omitempty"` // whole output when it was cut
+	Ignored    []string   `json:"ignored,omitempty"`     // arguments that the tool does not know
 	Ms         int64      `json:"ms"`
 }
 

@@ -109,7 +109,7 @@ func (l *timeline) apply(e core.Event) {
 		tn.mark(e, func() { tn.preparing, l.current = false, tn })
 		l.strip.finish()
 	case "message_completed", "message_failed", "message_cancelled":
-		p := payload[core.MessageCompleted](e) // the other two tell nothing of the context
+		p := payload[core.MessageCompleted](e) // the context is in the other two as well
 		tn.mark(e, func() { tn.preparing, tn.endedAt, tn.context = false, e.Sequence, p.Context })
 	case "agent_tool_call":
 		p := payload[core.AgentToolCall](e)

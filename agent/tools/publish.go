@@ -2,7 +2,6 @@ package tools
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -23,10 +22,9 @@ func (t *publishTool) Spec() agent.ToolSpec {
 	return spec("publish_pull_request", `{"type":"object","additionalProperties":false,"required":["title","body"],"properties":{"title":{"type":"string","minLength":1,"maxLength":120},"body":{"type":"string","maxLength":8192}}}`)
 }
 
-func (t *publishTool) Object(args json.RawMessage) string { return parse(args).text("title") }
+func (t *publishTool) object(a *arguments) string { return a.text("title") }
 
-func (t *publishTool) Run(ctx context.Context, args json.RawMessage) (agent.Result, error) {
-	a := parse(args)
+func (t *publishTool) run(ctx context.Context, a *arguments) (agent.Result, error) {
 	title := strings.Join(strings.Fields(a.need("title")), " ")
 	body := a.need("body")
 	if r := a.failed(); r != nil {
