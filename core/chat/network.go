@@ -156,8 +156,13 @@ func parseHost(typed string) (string, error) {
 	return core.ParseEgressHost(typed)
 }
 
-// EgressPolicy is what an opened session's sandbox may reach now.
-func (s *Service) EgressPolicy(t core.Timeline) core.EgressPolicy {
+// Egress is everything that the sandbox of a session which was opened has reached or wanted.
+func (s *Service) Egress(ctx context.Context, id core.SessionID) (core.EgressSummary, error) {
+	return s.store.Egress(ctx, id, 0)
+}
+
+// egressPolicy is what a session's sandbox may reach now.
+func (s *Service) egressPolicy(t core.Timeline) core.EgressPolicy {
 	return core.EgressPolicy{
 		Mode:  t.Session.EgressMode.Within(s.egressMode),
 		Hosts: slices.Concat(s.hosts, t.Hosts),

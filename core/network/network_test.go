@@ -99,7 +99,7 @@ func TestEgressPolicy_AHostThatIsAddedHoldsWithinASecond(t *testing.T) {
 			t.Errorf("%d reads for a thousand connections at once", d.reads)
 		}
 		d.policy.Hosts = []string{"a.example"}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		if p, err := s.EgressPolicy(t.Context(), "s"); err != nil || !p.Listed("a.example") {
 			t.Errorf("a second later: %+v, %v", p, err)
 		}
@@ -125,7 +125,7 @@ func TestRecord_IsWrittenByItself(t *testing.T) {
 		for range 1000 {
 			s.RecordEgress(refusal("s", "evil.example"))
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		if n, rows := d.connections("s"), len(d.rows["s"]); n != 1000 || rows != 1 {
 			t.Errorf("%d connections in %d rows, want 1000 in one", n, rows)
 		}
