@@ -133,6 +133,12 @@ func (l *timeline) apply(e core.Event) {
 	case "model_request_retry":
 		p := payload[core.ModelRequestRetry](e)
 		tn.note(e, "warning", "The model did not answer and is asked again.", retryDetail(p))
+	case "egress_refused":
+		p := payload[core.EgressRefused](e)
+		tn.note(e, "warning", refusedText(p), p.Rule)
+	case "egress_host_allowed":
+		p := payload[core.EgressHostAllowed](e)
+		tn.note(e, "info", "@"+p.By+" allowed "+p.Host+" for this repository.", "")
 	case "artifact_created":
 		p := payload[core.ArtifactCreated](e)
 		l.created[p.ArtifactID] = e.CreatedAt

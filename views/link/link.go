@@ -92,6 +92,32 @@ func Archive(id string) string { return Session(id) + "/archive" }
 // Stop stops the session's sandbox: POST.
 func Stop(id string) string { return Session(id) + "/stop" }
 
+// Network lists every host that the session's sandbox has reached or wanted.
+func Network(id string) string { return Session(id) + "/network" }
+
+// AllowHost puts a host on the list of the session's repository: POST host.
+func AllowHost(id string) string { return Network(id) + "/hosts" }
+
+// RepositoryNetwork is a repository's network page.
+func RepositoryNetwork(installation, repository int64) string {
+	return "/installations/" + strconv.FormatInt(installation, 10) + "/repositories/" + strconv.FormatInt(repository, 10) + "/network"
+}
+
+// AddHost puts a host on the repository's list: POST host.
+func AddHost(installation, repository int64) string {
+	return RepositoryNetwork(installation, repository) + "/hosts"
+}
+
+// RemoveHost takes a host off the repository's list: POST host.
+func RemoveHost(installation, repository int64) string {
+	return AddHost(installation, repository) + "/remove"
+}
+
+// NetworkMode chooses the mode of new sessions on the repository: POST mode.
+func NetworkMode(installation, repository int64) string {
+	return RepositoryNetwork(installation, repository) + "/mode"
+}
+
 // Events is the JSON event stream.
 func Events(id string) string { return Session(id) + "/events" }
 
