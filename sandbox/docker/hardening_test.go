@@ -36,7 +36,7 @@ func TestHardening_AsInspected(t *testing.T) {
 		{"{{json .HostConfig.OomKillDisable}}", "false"},
 		{"{{.HostConfig.ShmSize}}", "67108864"},
 		{"{{json .HostConfig.PortBindings}} {{.HostConfig.PublishAllPorts}}", "null false"},
-		{"{{.HostConfig.Runtime}}", "runc"},
+		{"{{.HostConfig.Runtime}}", dockertest.Runtime()},
 		{`{{index .Config.Labels "agent-sandboxing"}} {{index .Config.Labels "agent-sandboxing.generation"}}`, "true 1"},
 	} {
 		if got := inspect(t, ref, row.format); got != strings.TrimSpace(row.want) {
