@@ -4,7 +4,7 @@
 # make edit-fuzz   a million random edits, none of which may touch what was not matched
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: build generate generate-check demo demo-check fleet-check faults-check test edit-fuzz lint bench clean toolbox
+.PHONY: github-contract build generate generate-check demo demo-check fleet-check faults-check test edit-fuzz lint bench clean toolbox
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/agent-sandboxing
 GOLANGCI_LINT := $(CACHE)/bin/golangci-lint-v2.15.0
@@ -26,6 +26,10 @@ generate:
 
 generate-check: generate
 	git diff --exit-code -- views static
+
+# Cuts what we use out of GitHub's own description of its API anew; the result is committed.
+github-contract:
+	@scripts/github-contract
 
 demo:
 	@scripts/setup demo
