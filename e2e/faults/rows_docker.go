@@ -143,11 +143,11 @@ func dockerHostLost(ctx context.Context, b *bench) (string, error) {
 	if err := errors.Join(b.signal(ctx, "worker", syscall.SIGTERM), b.removeContainer(ctx, id), b.move(ctx, "stockroom")); err != nil {
 		return "", err
 	}
-	volumes, err := docker(ctx, "volume", "ls", "-q", "--filter", "label=agent-sandboxing.session="+id)
+	volumes, err := b.host(ctx, "volume", "ls", "-q", "--filter", "label=agent-sandboxing.session="+id)
 	if err != nil {
 		return "", err
 	}
-	if _, err := docker(ctx, append([]string{"volume", "rm"}, volumes...)...); err != nil {
+	if _, err := b.host(ctx, append([]string{"volume", "rm"}, volumes...)...); err != nil {
 		return "", err
 	}
 	if err := errors.Join(os.RemoveAll(filepath.Join(b.env["DATA_DIR"], "mirror")), b.start("worker", nil)); err != nil {
@@ -166,11 +166,11 @@ func dockerPaused(ctx context.Context, b *bench) (string, error) {
 	if err := b.waiting(ctx, id); err != nil {
 		return "", err
 	}
-	refs, err := docker(ctx, "ps", "-q", "--filter", "label=agent-sandboxing.session="+id)
+	refs, err := b.host(ctx, "ps", "-q", "--filter", "label=agent-sandboxing.session="+id)
 	if err != nil {
 		return "", err
 	}
-	if _, err := docker(ctx, append([]string{"pause"}, refs...)...); err != nil {
+	if _, err := b.host(ctx, append([]string{"pause"}, refs...)...); err != nil {
 		return "", err
 	}
 	asked := time.Now()
@@ -192,11 +192,11 @@ func dockerPaused(ctx context.Context, b *bench) (string, error) {
 // containerGone ends the container of a turn by a docker command.
 func (b *bench) containerGone(ctx context.Context, command ...string) (string, error) {
 	return b.duringTurn(ctx, func() error {
-		refs, err := docker(ctx, "ps", "-q", "--filter", "label=agent-sandboxing.session="+b.sessions[0])
+		refs, err := b.host(ctx, "ps", "-q", "--filter", "label=agent-sandboxing.session="+b.sessions[0])
 		if err != nil {
 			return err
 		}
-		_, err = docker(ctx, append(command, refs...)...)
+		_, err = b.host(ctx, append(command, refs...)...)
 		return err
 	}, func() error { return nil }, "sandbox_lost")
 }

@@ -242,19 +242,19 @@ func refused(err error, status int, code string) (string, error) {
 // toolbox runs, and that no git of the worker goes on.
 func (b *bench) tidy(ctx context.Context) error {
 	for _, id := range b.sessions {
-		all, err := docker(ctx, "ps", "-aq", "--filter", "label=agent-sandboxing.session="+id)
+		all, err := b.host(ctx, "ps", "-aq", "--filter", "label=agent-sandboxing.session="+id)
 		if err != nil {
 			return err
 		}
 		if len(all) > 1 {
 			return fmt.Errorf("session %s has %d containers", id, len(all))
 		}
-		running, err := docker(ctx, "ps", "-q", "--filter", "label=agent-sandboxing.session="+id)
+		running, err := b.host(ctx, "ps", "-q", "--filter", "label=agent-sandboxing.session="+id)
 		if err != nil {
 			return err
 		}
 		for _, ref := range running {
-			pids, err := docker(ctx, "top", ref, "-eo", "pid")
+			pids, err := b.host(ctx, "top", ref, "-eo", "pid")
 			if err == nil && len(pids) > 2 { // the heading and PID 1
 				return fmt.Errorf("in the container of session %s run %d processes", id, len(pids)-1)
 			}

@@ -1,6 +1,7 @@
 package dockertest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,11 +81,22 @@ func (d *Daemon) configure() error {
 	if err := os.Chmod(d.dir, 0o755); err != nil { //nolint:gosec // others must reach the socket
 		return err
 	}
-	text, err := json.Marshal(map[string]any{"runtimes": d.options.Runtimes}) // and nothing of the machine's own file
+	return d.write()
+}
+
+// write writes the configuration file, in which is nothing of the machine's own.
+func (d *Daemon) write() error {
+	text, err := json.Marshal(map[string]any{"runtimes": d.options.Runtimes, "live-restore": d.options.LiveRestore})
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(d.dir, "daemon.json"), text, 0o600)
+}
+
+// SetLiveRestore changes what the next Start does with containers that still run.
+func (d *Daemon) SetLiveRestore(on bool) error {
+	d.options.LiveRestore = on
+	return d.write()
 }
 
 // Host is the daemon's address, as in DOCKER_HOST.
@@ -127,7 +139,7 @@ func (d *Daemon) attempt(ctx context.Context) error {
 	args := asRoot("dockerd",
 		"--config-file", filepath.Join(d.dir, "daemon.json"), "--host", d.Host(), "--group", strconv.Itoa(os.Getgid()),
 		"--data-root", filepath.Join(d.dir, "data"), "--exec-root", filepath.Join(d.dir, "exec"), "--pidfile", d.pidFile(),
-		"--bridge=none", "--iptables=false", "--exec-opt", "native.cgroupdriver=cgroupfs", "--cgroup-parent="+d.group, "--live-restore="+strconv.FormatBool(d.options.LiveRestore),
+		"--bridge=none", "--iptables=false", "--exec-opt", "native.cgroupdriver=cgroupfs", "--cgroup-parent="+d.group,
 		// On a machine with a containerd of its own, what this daemon finds there must be its own too.
 		"--containerd-namespace", filepath.Base(d.dir), "--containerd-plugins-namespace", filepath.Base(d.dir)+"-plugins")
 	cmd := exec.Command(args[0], args[1:]...) //nolint:noctx // Kill and Close end it
@@ -209,6 +221,24 @@ func (d *Daemon) end(ctx context.Context, signal string) error {
 	}
 }
 
+// Crash ends the daemon and every process of its containers at once, as a power cut does.
+func (d *Daemon) Crash(ctx context.Context) error {
+	return errors.Join(d.Kill(ctx), slay(ctx, d.dir))
+}
+
+// Processes are those of the daemon's containers, whether it runs or not.
+func (d *Daemon) Processes() []int { return inside(filepath.Base(d.dir)) }
+
+// Shim is the process that keeps one container.
+func (d *Daemon) Shim(container string) (int, error) {
+	for _, pid := range naming(d.dir) {
+		if names(pid, "containerd-shim") && names(pid, container) {
+			return pid, nil
+		}
+	}
+	return 0, fmt.Errorf("no process keeps the container %s", container)
+}
+
 // Freeze makes the daemon hang: its socket takes connections and never answers.
 func (d *Daemon) Freeze(ctx context.Context) error { return d.signal(ctx, "STOP") }
 
@@ -228,9 +258,12 @@ func (d *Daemon) signal(ctx context.Context, name string) error {
 
 // Run runs the docker command against this daemon and returns what it printed.
 func (d *Daemon) Run(ctx context.Context, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, "docker", append([]string{"-H", d.Host()}, args...)...).CombinedOutput()
+	cmd := exec.CommandContext(ctx, "docker", append([]string{"-H", d.Host()}, args...)...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("docker %s: %w\n%s", strings.Join(args, " "), err, out)
+		return "", fmt.Errorf("docker %s: %w\n%s", strings.Join(args, " "), err, &said)
 	}
 	return strings.TrimSpace(string(out)), nil
 }

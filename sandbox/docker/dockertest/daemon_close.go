@@ -45,13 +45,13 @@ func sweep(ctx context.Context) error {
 	return nil
 }
 
-// erase ends every process of a daemon's folder, the containers' first, and removes mounts, cgroups
-// and files. A process that is being born meanwhile is met in the next round.
-func erase(ctx context.Context, dir string) error {
+// slay ends every process of a daemon's folder, the containers' first. One that is being born
+// meanwhile is met in the next round.
+func slay(ctx context.Context, dir string) error {
 	for {
 		pids := append(inside(filepath.Base(dir)), naming(dir)...)
 		if len(pids) == 0 {
-			break
+			return nil
 		}
 		for _, pid := range pids {
 			_ = root(ctx, "kill", "-KILL", strconv.Itoa(pid)) // it may be gone already
@@ -59,6 +59,13 @@ func erase(ctx context.Context, dir string) error {
 		if err := pause(ctx, 20*time.Millisecond); err != nil {
 			return fmt.Errorf("processes %v do not end: %w", pids, err)
 		}
+	}
+}
+
+// erase ends every process of a daemon's folder, and removes its mounts, cgroups and files.
+func erase(ctx context.Context, dir string) error {
+	if err := slay(ctx, dir); err != nil {
+		return err
 	}
 	for _, point := range mounts(dir) {
 		if err := root(ctx, "umount", "-l", point); err != nil {
