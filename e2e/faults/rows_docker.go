@@ -24,7 +24,7 @@ func dockerRows() []row {
 			if err != nil {
 				return "", err
 			}
-			code, err := b.failed(ctx, id, "runtime_unavailable")
+			code, err := b.knownAway(ctx, id)
 			if err := errors.Join(err, b.docker.up()); err != nil {
 				return code, err
 			}
@@ -35,34 +35,18 @@ func dockerRows() []row {
 			if err := b.newWorker(ctx, nil); err != nil {
 				return "", err
 			}
-			id, err := b.create(ctx, "mdlinks", "file "+b.newFile())
-			if err != nil {
-				return "", err
-			}
-			code, err := b.failed(ctx, id, "runtime_unavailable")
-			if err := errors.Join(err, b.docker.up()); err != nil {
-				return code, err
-			}
-			return code, b.goesOn(ctx, id)
-		}},
-		{"Docker is away before a follow-up", func(ctx context.Context, b *bench) (string, error) {
 			name := b.newFile()
 			id, err := b.create(ctx, "mdlinks", "file "+name)
 			if err != nil {
 				return "", err
 			}
-			if _, err := b.ended(ctx, id); err != nil {
+			if err := b.staysQueued(ctx, id, 2*time.Second); err != nil {
 				return "", err
 			}
-			b.docker.down()
-			if err := b.post(ctx, id, "file "+b.newFile()); err != nil {
+			if err := b.docker.up(); err != nil {
 				return "", err
 			}
-			code, err := b.failed(ctx, id, "runtime_unavailable")
-			if err := errors.Join(err, b.docker.up()); err != nil {
-				return code, err
-			}
-			return code, b.goesOn(ctx, id, name)
+			return "waits", b.goesOn(ctx, id, name)
 		}},
 		{"Docker goes away in the middle of a turn", func(ctx context.Context, b *bench) (string, error) {
 			return b.duringTurn(ctx, func() error {

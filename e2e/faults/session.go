@@ -124,6 +124,22 @@ func (b *bench) ended(ctx context.Context, id string) (state, error) {
 	return b.until(ctx, id, "had everything ended", func(s state) bool { return !s.unfinished() })
 }
 
+// eventually waits for something outside the product's answers.
+func (b *bench) eventually(ctx context.Context, what string, so func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for !so() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("never: %s", what)
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
 // events are the types of the session's log.
 func (b *bench) events(ctx context.Context, id string) ([]string, error) {
 	var log struct {
