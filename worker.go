@@ -62,7 +62,7 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 	}
 	m, err := mirror.New(mirror.Options{
 		Dir: filepath.Join(p.cfg.DataDir, "mirror"), GitURL: p.bases.GitURL, Tokens: minted,
-		CloneDepth: p.cfg.CloneDepth, FixturesDir: p.cfg.FixturesDir, Log: p.log,
+		CloneDepth: p.cfg.CloneDepth, MaxBaseBytes: p.cfg.CloneMax << 20, FixturesDir: p.cfg.FixturesDir, Log: p.log,
 	})
 	if err != nil {
 		return nil, err
