@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -169,7 +168,7 @@ func shimKilled(ctx context.Context, b *bench) (string, error) {
 		if err != nil {
 			return err
 		}
-		return syscall.Kill(pid, syscall.SIGKILL)
+		return b.daemon.Signal(ctx, "KILL", strconv.Itoa(pid))
 	}, func() error { return nil }, "sandbox_lost")
 	if err != nil {
 		return code, err

@@ -239,6 +239,11 @@ func (d *Daemon) Shim(container string) (int, error) {
 	return 0, fmt.Errorf("no process keeps the container %s", container)
 }
 
+// Signal sends one to a process of the daemon or of its containers.
+func (d *Daemon) Signal(ctx context.Context, name, pid string) error {
+	return root(ctx, "kill", "-"+name, pid)
+}
+
 // Freeze makes the daemon hang: its socket takes connections and never answers.
 func (d *Daemon) Freeze(ctx context.Context) error { return d.signal(ctx, "STOP") }
 
@@ -253,7 +258,7 @@ func (d *Daemon) signal(ctx context.Context, name string) error {
 		}
 		pid = d.process.Process.Pid // it has not come that far; sudo passes it on
 	}
-	return root(ctx, "kill", "-"+name, strconv.Itoa(pid))
+	return d.Signal(ctx, name, strconv.Itoa(pid))
 }
 
 // Run runs the docker command against this daemon and returns what it printed.
