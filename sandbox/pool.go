@@ -16,6 +16,9 @@ const (
 	// overdueAfter is a little more, so that no living worker's member is ever taken for a dead one's.
 	fillWithin   = 20 * time.Second
 	overdueAfter = 25 * time.Second
+	// othersPatience is how long a member that runs is left alone although this worker would not have
+	// made it: two of different versions or settings must not undo each other's work all the time.
+	othersPatience = time.Minute
 	// drainWithin bounds the end.
 	drainWithin = 20 * time.Second
 )
@@ -92,6 +95,7 @@ func (s *Service) TendPool(ctx context.Context) error {
 		case fits:
 			kept++
 		case m.State == core.PoolFilling && !m.Overdue: // its maker removes it, or it is too many next time
+		case m.State == core.PoolReady && running[m.ID] && m.Age < othersPatience:
 		default:
 			failures = append(failures, s.discardMember(ctx, m))
 		}

@@ -1,10 +1,12 @@
 package sandbox_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/sandbox"
@@ -165,7 +167,7 @@ func TestPool_AMemberOfNoUseIsReplacedByANewContainer(t *testing.T) {
 			dockertest.Docker(t, "exec", "-d", m.RuntimeRef, "sleep", "1000")
 		},
 		"stale": func(_ *testing.T, f *fixture, _ core.PoolMember) {
-			f.store.editPool(func(m *core.PoolMember) { m.Spec = "of yesterday" })
+			f.store.editPool(func(m *core.PoolMember) { m.Spec, m.Age = "of yesterday", time.Hour })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -206,6 +208,11 @@ func TestPool_OtherLimitsAreAnotherSpec(t *testing.T) {
 	if box := f.store.box(t, f.claim.Session.ID); old[box.RuntimeRef].ID != "" {
 		t.Error("a member with other limits was given out")
 	}
+	f.tend(t)
+	if got := f.ready(t); len(got) != 1 || old[slices.Collect(maps.Keys(got))[0]].ID == "" {
+		t.Errorf("another worker's fresh member was not left alone: %+v", got)
+	}
+	f.store.editPool(func(m *core.PoolMember) { m.Age = time.Hour })
 	f.tend(t)
 	for ref := range f.ready(t) {
 		if old[ref].ID != "" {

@@ -169,7 +169,7 @@ END`
 		return err
 	}
 	var ours, theirs []time.Duration
-	for range 5 {
+	for range 10 {
 		own, err1 := sh(ctx, b, build)
 		other, err2 := h.bare(ctx, "bash", "-c", build)
 		a, err3 := strconv.ParseInt(own, 10, 64)

@@ -15,7 +15,7 @@ var goBenchmarks = []struct {
 	name, dir, benchmark, times string
 	least                       float64
 }{
-	{"agent step", "./agent", "Step$", "30x", 0},
+	{"agent step", "./e2e/policy", "Step$", "30x", 0},
 	{"event append", "./core/store", "Append$/sessions=1$", "20x", 50},
 	{"event append at once", "./core/store", "Append$/sessions=8$", "20x", 50},
 	{"policy check", "./agent/bashpolicy", "Check$", "200x", 0},

@@ -115,8 +115,8 @@ type session struct {
 	core.Claim
 	ws       core.PlatformWorkspace
 	ready    time.Duration // until the first command has ended
-	standing time.Duration // until its sandbox could unpack
-	first    time.Duration // the first command alone
+	standing time.Duration // until its sandbox began to unpack
+	command  time.Duration // one more command
 }
 
 func (w *world) start(ctx context.Context, service *sandbox.Service, claim core.Claim) (session, error) {
@@ -126,8 +126,11 @@ func (w *world) start(ctx context.Context, service *sandbox.Service, claim core.
 	if s.ws, err = service.Acquire(ctx, claim); err != nil {
 		return s, err
 	}
-	s.first, err = timed(func() error { _, err := sh(ctx, s.ws, "git rev-parse HEAD"); return err })
+	if _, err := sh(ctx, s.ws, "git rev-parse HEAD"); err != nil {
+		return s, err
+	}
 	s.ready, s.standing = time.Since(began), w.repository.unpacks(claim.Session.ID).Sub(began)
+	s.command, err = timed(func() error { _, err := sh(ctx, s.ws, "true"); return err })
 	return s, err
 }
 
@@ -179,7 +182,7 @@ func (h *host) ready(ctx context.Context, r *report) (err error) {
 		}
 		if i > 0 {
 			warm, cold = append(warm, one[0].ready), append(cold, one[1].ready)
-			claimed = append(claimed, one[0].standing+one[0].first)
+			claimed = append(claimed, one[0].standing+one[0].command)
 			container, untar = append(container, bare), append(untar, files)
 		}
 	}
