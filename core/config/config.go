@@ -115,7 +115,8 @@ func (m Model) ReportsCost() bool {
 	return strings.Contains(m.ModelBaseURL, "://openrouter.ai/")
 }
 
-// Sandbox bounds each session's container; Memory is MiB.
+// Sandbox bounds each session's container. Memory, Disk and DiskReserve are MiB, MaxAge is hours; Disk,
+// Inodes and DiskReserve 0 are no bound.
 type Sandbox struct {
 	Image      string  `env:"IMAGE"`
 	Runtime    string  `env:"RUNTIME" envDefault:"runc"`
@@ -123,6 +124,11 @@ type Sandbox struct {
 	Memory     int64   `env:"MEMORY" envDefault:"2048"`
 	CPUs       float64 `env:"CPUS" envDefault:"2"`
 	PIDs       int64   `env:"PIDS" envDefault:"512"`
+
+	Disk        int64 `env:"DISK" envDefault:"10240"`        // of one session's workspace
+	Inodes      int64 `env:"INODES" envDefault:"1000000"`    // of one session's workspace
+	DiskReserve int64 `env:"DISK_RESERVE" envDefault:"2048"` // that the host keeps free
+	MaxAge      int   `env:"MAX_AGE" envDefault:"24"`
 }
 
 // Load reads the process's environment for a role.
@@ -265,11 +271,23 @@ func (c *Config) checkWorker() []error {
 	if c.Sandbox.PIDs < 32 {
 		p = append(p, errors.New("SANDBOX_PIDS must be at least 32"))
 	}
+	if c.Sandbox.Disk != 0 && c.Sandbox.Disk < minDisk || c.Sandbox.Inodes != 0 && c.Sandbox.Inodes < minInodes || c.Sandbox.DiskReserve < 0 {
+		p = append(p, fmt.Errorf("SANDBOX_DISK must be 0 (no bound) or at least %d MiB, SANDBOX_INODES 0 or at least %d, SANDBOX_DISK_RESERVE 0 or MiB", minDisk, minInodes))
+	}
+	if c.Sandbox.MaxAge < 1 {
+		p = append(p, errors.New("SANDBOX_MAX_AGE must be at least 1; it is in hours"))
+	}
 	if c.CloneDepth < 0 {
 		p = append(p, errors.New("CLONE_DEPTH must be 0 (everything) or a number of commits"))
 	}
 	return p
 }
+
+// What a checkout and a few tools need: MiB, files.
+const (
+	minDisk   = 64
+	minInodes = 1000
+)
 
 // checkKeyFile looks at the file now, because the worker reads it when the pages are up already.
 func checkKeyFile(path string) error {

@@ -51,6 +51,9 @@ func hardened(image, runtime string, limits sandbox.Limits) (container.Config, c
 		{Name: "core", Soft: 0, Hard: 0},
 		{Name: "nofile", Soft: 4096, Hard: 4096},
 	}
+	if limits.DiskBytes > 0 { // no single file grows above the workspace's budget
+		ulimits = append(ulimits, &units.Ulimit{Name: "fsize", Soft: limits.DiskBytes, Hard: limits.DiskBytes})
+	}
 	if runtime == "runsc" { // its pids limit ends the whole sandbox, and its nproc is the sandbox's own
 		ulimits = append(ulimits, &units.Ulimit{Name: "nproc", Soft: pids, Hard: pids})
 		pids = 8 * pids

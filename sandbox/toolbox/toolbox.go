@@ -23,6 +23,14 @@ type Options struct {
 	HelloTimeout time.Duration // until the toolbox has answered; 0 means 10 s
 	WriteTimeout time.Duration // for each write to the stream; 0 means 10 s
 	Heartbeat    time.Duration // a ping after so much silence, three unanswered end it; 0 means 5 s
+	Budget       Budget        // of every command
+}
+
+// Budget is what the workspace may hold; a command that lets it grow above that is ended. 0 is no bound.
+type Budget struct {
+	Bytes   int64
+	Entries int64
+	MinFree int64 // what the file system below it must have left, in bytes
 }
 
 func (o Options) withDefaults() Options {
