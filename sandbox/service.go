@@ -55,6 +55,7 @@ type Service struct {
 	sessions   gate
 	stops      retries
 	orphans    suspects // of Reconcile, which runs once at a time
+	patience   time.Duration
 
 	mu       sync.Mutex
 	where    *place
@@ -77,6 +78,7 @@ func New(o Options) *Service {
 		maxAge:     cmp.Or(o.MaxAge, 24*time.Hour),
 		reserve:    o.DiskReserve,
 		roomWait:   cmp.Or(o.RoomWait, 10*time.Minute),
+		patience:   orphanPatience,
 		sessions:   gate{held: map[core.SessionID]chan struct{}{}},
 		stops:      retries{failed: map[core.SandboxID]retry{}},
 	}

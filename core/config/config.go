@@ -271,8 +271,14 @@ func (c *Config) checkWorker() []error {
 	if c.Sandbox.PIDs < 32 {
 		p = append(p, errors.New("SANDBOX_PIDS must be at least 32"))
 	}
-	if c.Sandbox.Disk != 0 && c.Sandbox.Disk < minDisk || c.Sandbox.Inodes != 0 && c.Sandbox.Inodes < minInodes || c.Sandbox.DiskReserve < 0 {
-		p = append(p, fmt.Errorf("SANDBOX_DISK must be 0 (no bound) or at least %d MiB, SANDBOX_INODES 0 or at least %d, SANDBOX_DISK_RESERVE 0 or MiB", minDisk, minInodes))
+	if c.Sandbox.Disk != 0 && c.Sandbox.Disk < minDisk {
+		p = append(p, fmt.Errorf("SANDBOX_DISK must be 0 (no bound) or at least %d; it is in MiB", minDisk))
+	}
+	if c.Sandbox.Inodes != 0 && c.Sandbox.Inodes < minInodes {
+		p = append(p, fmt.Errorf("SANDBOX_INODES must be 0 (no bound) or at least %d", minInodes))
+	}
+	if c.Sandbox.DiskReserve < 0 {
+		p = append(p, errors.New("SANDBOX_DISK_RESERVE must be 0 (no reserve) or a number of MiB"))
 	}
 	if c.Sandbox.MaxAge < 1 {
 		p = append(p, errors.New("SANDBOX_MAX_AGE must be at least 1; it is in hours"))
