@@ -68,7 +68,7 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 		return nil, err
 	}
 	w.sandboxes = sandbox.New(sandbox.Options{
-		Runtime: w.runtime, Store: p.store, Source: m, Log: p.log, MaxRunning: p.cfg.Sandbox.MaxRunning,
+		Runtime: w.runtime, Store: p.store, Source: m, Log: p.log, MaxRunning: p.cfg.Sandbox.MaxRunning, Warm: p.cfg.Sandbox.Warm,
 		Limits: sandbox.Limits{MemoryBytes: p.cfg.Sandbox.Memory << 20, CPUs: p.cfg.Sandbox.CPUs, PIDs: p.cfg.Sandbox.PIDs},
 	})
 	info := w.probe(ctx, app)

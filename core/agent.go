@@ -125,6 +125,7 @@ type PublishResult struct {
 	Additions int
 	Deletions int
 	LeftOut   []string // paths that the publish set excluded, with the rule
+	Merged    int      // commits of others on the branch that were merged with the session's work
 }
 
 // Codes of a summary that the model did not make.

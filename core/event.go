@@ -189,6 +189,20 @@ type PolicyRefused struct {
 	Snippet string `json:"snippet"`
 }
 
+// EgressRefused: a program in the sandbox wanted a host that it may not reach. Once for each host and
+// rule of a turn.
+type EgressRefused struct {
+	Host string `json:"host"`
+	Port int    `json:"port"`
+	Rule string `json:"rule"`
+}
+
+// EgressHostAllowed: somebody put a host on the repository's list from this session's page.
+type EgressHostAllowed struct {
+	Host string `json:"host"`
+	By   string `json:"by"`
+}
+
 // ModelRequestRetry: one model request is repeated, before its first data line.
 type ModelRequestRetry struct {
 	Attempt int    `json:"attempt"`
@@ -247,6 +261,15 @@ type PublicationChanged struct {
 	Message       string        `json:"message,omitempty"`
 }
 
+// PublicationMerged: others had pushed to the session's branch and their commits were merged with its
+// work. InWorkspace says that the workspace has their changes now, too.
+type PublicationMerged struct {
+	PublicationID PublicationID `json:"publication_id"`
+	Commits       int           `json:"commits"`
+	Files         []string      `json:"files"` // at most 20 that they changed
+	InWorkspace   bool          `json:"in_workspace"`
+}
+
 // PullRequestChanged: the pull request was opened or updated (types pull_request_opened,
 // pull_request_updated).
 type PullRequestChanged struct {
@@ -279,6 +302,8 @@ func (CommandFinished) EventType() EventType        { return "command_finished" 
 func (AgentToolCall) EventType() EventType          { return "agent_tool_call" }
 func (AgentToolResult) EventType() EventType        { return "agent_tool_result" }
 func (PolicyRefused) EventType() EventType          { return "policy_refused" }
+func (EgressRefused) EventType() EventType          { return "egress_refused" }
+func (EgressHostAllowed) EventType() EventType      { return "egress_host_allowed" }
 func (ModelRequestRetry) EventType() EventType      { return "model_request_retry" }
 func (ArtifactCreated) EventType() EventType        { return "artifact_created" }
 func (DiffUpdated) EventType() EventType            { return "diff_updated" }
@@ -286,6 +311,7 @@ func (CheckpointSaved) EventType() EventType        { return "checkpoint_saved" 
 func (CaptureFailed) EventType() EventType          { return "capture_failed" }
 func (SummaryUpdated) EventType() EventType         { return "summary_updated" }
 func (e PublicationChanged) EventType() EventType   { return e.Type }
+func (PublicationMerged) EventType() EventType      { return "publication_merged" }
 
 func (e SessionArchived) EventType() EventType {
 	if e.Archived {

@@ -49,6 +49,9 @@ func (t *publishTool) run(ctx context.Context, a *arguments) (agent.Result, erro
 		verb = "Created"
 	}
 	text := fmt.Sprintf("%s pull request #%d %s (%s, +%d −%d)", verb, done.Number, done.URL, plural(done.Files, "file"), done.Additions, done.Deletions)
+	if done.Merged > 0 {
+		text += fmt.Sprintf("\nMerged with %s that others had pushed to the branch; read files again before you edit them.", plural(done.Merged, "commit"))
+	}
 	if len(done.LeftOut) > 0 {
 		text += "\nLeft out: " + strings.Join(printedAll("", done.LeftOut), ", ")
 	}

@@ -3,6 +3,7 @@
 package dockertest
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/exec"
@@ -29,12 +30,15 @@ func Config(t testing.TB) docker.Config {
 	config := docker.Config{
 		Host:     os.Getenv("DOCKER_HOST"),
 		Image:    Image(t),
-		Runtime:  "runc",
+		Runtime:  Runtime(),
 		Instance: "test-" + core.NewID[string](),
 	}
 	t.Cleanup(func() { clean(t, config.Instance) })
 	return config
 }
+
+// Runtime is the one under test: runc, or what TEST_SANDBOX_RUNTIME names.
+func Runtime() string { return cmp.Or(os.Getenv("TEST_SANDBOX_RUNTIME"), "runc") }
 
 // Open makes a runtime from a Config of this package.
 func Open(t testing.TB, config docker.Config) *docker.Runtime {
