@@ -109,7 +109,7 @@ func (l *timeline) apply(e core.Event) {
 		tn.mark(e, func() { tn.preparing, l.current = false, tn })
 		l.strip.finish()
 	case "message_completed", "message_failed", "message_cancelled":
-		p := payload[core.MessageCompleted](e) // the other two tell nothing of the context
+		p := payload[core.MessageCompleted](e) // the context is in the other two as well
 		tn.mark(e, func() { tn.preparing, tn.endedAt, tn.context = false, e.Sequence, p.Context })
 	case "agent_tool_call":
 		p := payload[core.AgentToolCall](e)
@@ -161,6 +161,9 @@ func (l *timeline) apply(e core.Event) {
 		p := payload[core.PullRequestChanged](e)
 		p.Opened = e.Type == "pull_request_opened"
 		tn.mark(e, func() { tn.pull = &p })
+	case "publication_merged":
+		p := payload[core.PublicationMerged](e)
+		tn.note(e, "info", mergedText(p), nameSome(p.Files, 5))
 	case "publication_failed":
 		p := payload[core.PublicationChanged](e)
 		tn.note(e, "danger", "The pull request was not published. "+p.Message, p.Code)

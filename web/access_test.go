@@ -84,9 +84,10 @@ func (s session) writes() map[string]url.Values {
 		base + "/cancel":                                      {},
 		base + "/publish":                                     {"title": {"x"}},
 		base + "/network/hosts":                               {"host": {"evil.example.com"}},
-		base + "/stop":                                        {},
-		base + "/archive":                                     {"archived": {"true"}},
-		base + "/title":                                       {"title": {"x"}},
+		base + "/publications/" + string(core.NewID[core.PublicationID]()) + "/resolve": {},
+		base + "/stop":    {},
+		base + "/archive": {"archived": {"true"}},
+		base + "/title":   {"title": {"x"}},
 	}
 }
 

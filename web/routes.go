@@ -89,6 +89,7 @@ func routes(h *handlers.Handlers, ready func(context.Context) error) []route {
 		{get, session + "/artifacts/:artifact/raw", signedIn, 1, h.ArtifactRaw},
 		{get, session + "/publish", signedIn, 1, h.PublishPage},
 		{post, session + "/publish", signedIn, 5, h.Publish},
+		{post, session + "/publications/:publication/resolve", signedIn, 3, h.Resolve},
 	}
 }
 

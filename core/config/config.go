@@ -83,6 +83,11 @@ type Model struct {
 	ModelBaseURL     string `env:"MODEL_BASE_URL" envDefault:"https://openrouter.ai/api/v1"`
 	OpenRouterAPIKey Secret `env:"OPENROUTER_API_KEY"`
 	AgentModel       string `env:"AGENT_MODEL" envDefault:"anthropic/claude-sonnet-4.5"`
+	// AgentSummaryModel writes the summaries between turns; empty is AgentModel.
+	AgentSummaryModel string `env:"AGENT_SUMMARY_MODEL"`
+	// How this model works best with files.
+	AgentLineNumbers bool `env:"AGENT_LINE_NUMBERS"` // in what read shows
+	AgentExactEdits  bool `env:"AGENT_EXACT_EDITS"`  // no edit where only spaces, quotes or indentation differ
 	// ContextWindow is how much the model takes, its answer included, in tokens.
 	ContextWindow int `env:"MODEL_CONTEXT_WINDOW" envDefault:"128000"`
 	// ModelLabel is shown on every page; a demo says with it that its model is scripted.

@@ -121,8 +121,9 @@ type FailureProps struct {
 	Action    string // its label
 	Resends   string // id of the message whose text ActionURL fills into the composer, "" for none
 
-	ContinueURL string // POST goes on with higher limits, "" when that cannot be
-	ContinueFor string // how high: "Up to 120 steps and 60 minutes."
+	ContinueURL string // POST goes on from here, "" when that cannot be
+	Continue    string // the button of it: "Continue with a higher limit"
+	ContinueFor string // what it will do: "Up to 120 steps and 60 minutes."
 }
 
 // ProvisionProps is the strip of steps until the sandbox is ready: #provision.

@@ -75,6 +75,11 @@ func RemoveMessage(id, message string) string { return Message(id, message) + "/
 // ContinueMessage goes on from a message that a limit stopped, with higher ones: POST.
 func ContinueMessage(id, message string) string { return Message(id, message) + "/continue" }
 
+// Resolve asks the agent to take in what others pushed, after a publish that ended in a conflict: POST.
+func Resolve(id, publication string) string {
+	return Session(id) + "/publications/" + url.PathEscape(publication) + "/resolve"
+}
+
 // Cancel asks the active turn to stop: POST.
 func Cancel(id string) string { return Session(id) + "/cancel" }
 
