@@ -259,7 +259,7 @@ type NetworkProps struct {
 type ConnectionProps struct {
 	Host        string // untrusted; "" stands for hosts without names of their own
 	Port        int
-	Allowed     bool
+	Outcome     string // allowed, refused or failed
 	Rule        string // id
 	Reason      string // the rule in words, in one sentence
 	Connections int64
