@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -24,6 +25,7 @@ const (
 	labelSession    = "agent-sandboxing.session"
 	labelSandbox    = "agent-sandboxing.sandbox"
 	labelGeneration = "agent-sandboxing.generation"
+	labelPurpose    = "agent-sandboxing.purpose"
 	labelSpec       = "agent-sandboxing.spec"
 )
 
@@ -43,6 +45,7 @@ func labels(spec sandbox.Spec, instance string) map[string]string {
 	return map[string]string{
 		labelProduct:    "true",
 		labelInstance:   instance,
+		labelPurpose:    string(cmp.Or(spec.Purpose, sandbox.PurposeSession)),
 		labelSession:    string(spec.Session),
 		labelSandbox:    string(spec.Sandbox),
 		labelGeneration: strconv.Itoa(spec.Generation),
