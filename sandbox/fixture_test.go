@@ -37,7 +37,7 @@ func setup(t testing.TB, change ...func(*sandbox.Options)) *fixture {
 		Runtime: f.runtime,
 		Store:   f.store,
 		Source:  f.source,
-		Log:     slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Log:     f.log(t),
 		Limits:  sandbox.Limits{MemoryBytes: 512 << 20, CPUs: 1, PIDs: 256},
 	}
 	for _, c := range change {
@@ -46,6 +46,10 @@ func setup(t testing.TB, change ...func(*sandbox.Options)) *fixture {
 	f.Service = sandbox.New(options)
 	f.claim = f.newClaim()
 	return f
+}
+
+func (f *fixture) log(t testing.TB) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), nil))
 }
 
 // newClaim leases a session of its own.
@@ -99,6 +103,7 @@ type rows struct {
 	owners     map[core.SessionID]string
 	log        map[core.SessionID][]core.Payload
 	used, made map[core.SessionID]time.Time
+	pool       []core.PoolMember
 	checkpoint map[core.SessionID]core.Checkpoint
 	checkedOut map[core.SessionID]bool
 }

@@ -12,8 +12,8 @@ import (
 const roomPoll = 500 * time.Millisecond
 
 // room waits until one more sandbox may run on this host, by number and by memory; it makes room itself
-// by stopping the one that was unused for longest. started gives the place up to the container that then runs in it.
-// Error: capacity, when nothing became free for as long as the service waits, or the cause of ctx.
+// by stopping the one that was unused for longest. started gives the place up to the container that then
+// runs in it. Error: capacity, when nothing became free for as long as the service waits, or the cause of ctx.
 func (s *Service) room(ctx context.Context) (started func(), err error) {
 	look := time.NewTicker(roomPoll)
 	defer look.Stop()
@@ -37,30 +37,14 @@ func (s *Service) room(ctx context.Context) (started func(), err error) {
 	}
 }
 
-// makeRoom reserves a place when there is one, or when an unused sandbox could be stopped for it.
+// makeRoom reserves a place when there is one, or when a sandbox could be stopped for it that waits
+// in the pool or that no turn uses.
 func (s *Service) makeRoom(ctx context.Context) (bool, error) {
-	running, err := s.running(ctx)
-	if err != nil {
-		return false, err
+	over, err := s.reserve(ctx)
+	freed := 0
+	if err == nil && over > 0 {
+		freed, err = s.stopSome(ctx, over)
 	}
-	tight, err := s.tight(ctx)
-	if err != nil {
-		return false, err
-	}
-	s.mu.Lock()
-	over := 0
-	if s.maxRunning > 0 {
-		over = running + s.starting + 1 - s.maxRunning
-	}
-	s.starting++
-	s.mu.Unlock()
-	if over <= 0 && tight {
-		over = 1
-	}
-	if over <= 0 {
-		return true, nil
-	}
-	freed, err := s.stopOldest(ctx, over)
 	if err != nil || freed < over {
 		s.startedOne()
 		return false, err
@@ -68,7 +52,37 @@ func (s *Service) makeRoom(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// startedOne gives up a place that makeRoom reserved.
+// stopSome stops up to n sandboxes, those that nobody has first, and says how many.
+func (s *Service) stopSome(ctx context.Context, n int) (stopped int, err error) {
+	if stopped, err = s.shrinkPool(ctx, n); err != nil || stopped == n {
+		return stopped, err
+	}
+	more, err := s.stopOldest(ctx, n-stopped)
+	return stopped + more, err
+}
+
+// reserve takes a place, by an error too, until startedOne, and says by how many sandboxes the host
+// would then be over its bound; at least by one while its memory is almost used up.
+func (s *Service) reserve(ctx context.Context) (over int, err error) {
+	s.mu.Lock()
+	s.starting++
+	starting := s.starting
+	s.mu.Unlock()
+	tight, err := s.tight(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if tight {
+		over = 1
+	}
+	if s.maxRunning <= 0 {
+		return over, nil
+	}
+	running, err := s.running(ctx)
+	return max(over, running+starting-s.maxRunning), err
+}
+
+// startedOne gives up a place that reserve took.
 func (s *Service) startedOne() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

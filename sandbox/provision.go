@@ -35,6 +35,11 @@ func (p *provision) run(ctx context.Context) (*toolbox.Client, error) {
 			return nil, err
 		}
 	}
+	if row == nil {
+		if ws, err = p.warmed(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if ws == nil {
 		if ws, err = p.rebuild(ctx); err != nil {
 			return nil, err
@@ -58,7 +63,7 @@ func (p *provision) reuse(ctx context.Context) (*toolbox.Client, error) {
 	switch code := core.CodeOf(err); {
 	case err == nil:
 		return ws, nil
-	case ctx.Err() != nil, code == "runtime_unavailable", code == "capacity", code == "disk_low":
+	case ctx.Err() != nil, code == codeUnavailable, code == "capacity", code == "disk_low":
 		return nil, err
 	default:
 		p.log.InfoContext(ctx, "sandbox cannot be used again", "error", err, "sandbox_id", p.box.ID)
@@ -101,6 +106,8 @@ func (p *provision) again(ctx context.Context) (*toolbox.Client, error) {
 // rebuild makes a new container: the first, or the next generation on the same volume. Without that
 // volume it is an empty one, which settle fills.
 func (p *provision) rebuild(ctx context.Context) (*toolbox.Client, error) {
+	p.cold.Add(1)
+	defer p.cold.Add(-1)
 	old := p.box
 	keeps := old.CheckedOut && old.Host == p.place.host
 	if err := p.admit(ctx, !keeps); err != nil {

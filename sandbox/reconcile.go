@@ -45,7 +45,10 @@ func (s *Service) Reconcile(ctx context.Context) error {
 	for _, there := range list {
 		row, named := rows[there.Sandbox]
 		switch {
-		case there.Purpose == PurposeHelper, there.Purpose == PurposePool && !named:
+		case there.Purpose == PurposeHelper:
+			continue
+		case there.Purpose == PurposePool && !named:
+			failures = append(failures, s.reconcileMember(ctx, there))
 			continue
 		case named && row.Generation == there.Generation && row.Host == here.host && row.State != core.SandboxFailed:
 			found[row.ID] = there

@@ -29,6 +29,9 @@ type Runtime interface {
 	// Remove deletes the container, and the volume when volume is true. Absent is fine.
 	Remove(ctx context.Context, ref string, volume bool) error
 	Inspect(ctx context.Context, ref string) (Status, error)
+	// Fingerprint tells specs apart, whoever they are for: two containers with the same one differ
+	// only in their ids and volumes. It changes with image, limits, runtime, toolbox and hardening.
+	Fingerprint(ctx context.Context, spec Spec) (string, error)
 	// List returns this installation's containers by label, of every purpose and state.
 	List(ctx context.Context) ([]Status, error)
 	// Volumes returns this installation's workspace volumes by label, used or not.
@@ -161,6 +164,7 @@ type Store interface {
 	// core.ErrNoWork when it has one. Release gives it back.
 	HoldSession(ctx context.Context, id core.SessionID, time time.Duration) (core.Lease, error)
 	Release(ctx context.Context, lease core.Lease) error
+	PoolStore
 }
 
 // Source gives a session's base as one pack. The reader ends with the pack; closing it early stops

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agent-sandboxing/core"
@@ -17,6 +18,9 @@ const (
 	killWithin   = 2 * time.Second
 	settleWithin = 10 * time.Second
 )
+
+// codeUnavailable says that the runtime does not answer.
+const codeUnavailable = "runtime_unavailable"
 
 // Options are what a Service is made of.
 type Options struct {
@@ -35,6 +39,8 @@ type Options struct {
 	// DiskReserve is what the host's disk must have left for a new workspace, in bytes; a quarter of it
 	// lets a kept one go on. 0 means no reserve.
 	DiskReserve int64
+	// Warm is how many sandboxes of this host run ahead of sessions; 0 means none.
+	Warm int
 	// RoomWait is how long a session waits for room below that bound; 0 means 10 minutes.
 	RoomWait time.Duration
 }
@@ -42,21 +48,26 @@ type Options struct {
 // Service keeps one sandbox per session: it makes it, finds it again, rebuilds it when it is lost and
 // stops it when nobody needs it. Several may work on one host and one database.
 type Service struct {
-	runtime    Runtime
-	store      Store
-	source     Source
-	log        *slog.Logger
-	limits     Limits
-	idle       time.Duration
-	maxRunning int
-	maxAge     time.Duration
-	reserve    int64
-	roomWait   time.Duration
-	sessions   gate
-	stops      retries
-	orphans    suspects // of Reconcile, which runs once at a time
-	patience   time.Duration
+	runtime     Runtime
+	store       Store
+	source      Source
+	log         *slog.Logger
+	limits      Limits
+	idle        time.Duration
+	maxRunning  int
+	maxAge      time.Duration
+	diskReserve int64
+	warm        int
+	roomWait    time.Duration
+	sessions    gate
+	stops       retries
+	orphans     suspects // of Reconcile, which runs once at a time
+	patience    time.Duration
 
+	claimed chan struct{} // holds one token when the pool lacks a member
+	cold    atomic.Int32  // containers that sessions wait for
+
+	away     atomic.Bool // the runtime did not answer when it was last asked
 	mu       sync.Mutex
 	where    *place
 	starting int // sandboxes that were given room and do not run yet
@@ -68,19 +79,21 @@ type place struct{ host, runtime string }
 // New makes a Service. Run does its housekeeping.
 func New(o Options) *Service {
 	return &Service{
-		runtime:    o.Runtime,
-		store:      o.Store,
-		source:     o.Source,
-		log:        o.Log,
-		limits:     o.Limits,
-		idle:       cmp.Or(o.Idle, 30*time.Minute),
-		maxRunning: o.MaxRunning,
-		maxAge:     cmp.Or(o.MaxAge, 24*time.Hour),
-		reserve:    o.DiskReserve,
-		roomWait:   cmp.Or(o.RoomWait, 10*time.Minute),
-		patience:   orphanPatience,
-		sessions:   gate{held: map[core.SessionID]chan struct{}{}},
-		stops:      retries{failed: map[core.SandboxID]retry{}},
+		runtime:     o.Runtime,
+		store:       o.Store,
+		source:      o.Source,
+		log:         o.Log,
+		limits:      o.Limits,
+		idle:        cmp.Or(o.Idle, 30*time.Minute),
+		maxRunning:  o.MaxRunning,
+		maxAge:      cmp.Or(o.MaxAge, 24*time.Hour),
+		diskReserve: o.DiskReserve,
+		warm:        o.Warm,
+		claimed:     make(chan struct{}, 1),
+		roomWait:    cmp.Or(o.RoomWait, 10*time.Minute),
+		patience:    orphanPatience,
+		sessions:    gate{held: map[core.SessionID]chan struct{}{}},
+		stops:       retries{failed: map[core.SandboxID]retry{}},
 	}
 }
 
@@ -100,9 +113,25 @@ func (s *Service) Acquire(ctx context.Context, claim core.Claim) (core.PlatformW
 			err = context.Cause(ctx)
 		}
 		p.fail(ctx, err)
+		if core.CodeOf(err) == codeUnavailable {
+			s.away.Store(true)
+		}
 		return nil, err
 	}
 	return ws, nil
+}
+
+// Answers is false from the moment at which the runtime did not answer until it does again, as Run
+// finds out. What waits for a sandbox should go on waiting meanwhile.
+func (s *Service) Answers() bool { return !s.away.Load() }
+
+// ask looks whether the runtime answers.
+func (s *Service) ask(ctx context.Context) (Capabilities, error) {
+	offers, err := s.runtime.Capabilities(ctx)
+	if ctx.Err() == nil {
+		s.away.Store(core.CodeOf(err) == codeUnavailable)
+	}
+	return offers, err
 }
 
 // Release ends every process in the workspace and detaches. A sandbox that does not obey is given up:
@@ -141,7 +170,7 @@ func (s *Service) Release(ctx context.Context, claim core.Claim, ws core.Platfor
 
 // Status is what this worker shows of its sandbox host.
 func (s *Service) Status(ctx context.Context) core.WorkerStatus {
-	offers, err := s.runtime.Capabilities(ctx)
+	offers, err := s.ask(ctx)
 	if err != nil {
 		return core.WorkerStatus{Docker: core.MessageOf(err)}
 	}

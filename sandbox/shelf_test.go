@@ -66,6 +66,8 @@ func (s *shelf) Capabilities(context.Context) (sandbox.Capabilities, error) {
 	return sandbox.Capabilities{Runtime: "shelf", ImageReady: true, DiskBudget: sandbox.BudgetSampled}, nil
 }
 
+func (s *shelf) Fingerprint(context.Context, sandbox.Spec) (string, error) { return "shelf", nil }
+
 func (s *shelf) Space(context.Context) (sandbox.Space, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -59,6 +59,21 @@ func (r *Runtime) Create(ctx context.Context, spec sandbox.Spec) (string, error)
 	return ref, nil
 }
 
+// Fingerprint is the spec's label as a container without ids and volume would have it.
+func (r *Runtime) Fingerprint(ctx context.Context, spec sandbox.Spec) (string, error) {
+	image, err := r.image(ctx, spec.Image)
+	if err != nil {
+		return "", err
+	}
+	toolboxVolume, err := r.inject(ctx, image.Architecture, image.ID)
+	if err != nil {
+		return "", err
+	}
+	config, host := hardened(image.ID, r.config.Runtime, spec.Limits)
+	session(&config, &host, sandbox.Spec{Limits: spec.Limits, Purpose: spec.Purpose}, r.config.Instance, toolboxVolume, "")
+	return config.Labels[labelSpec], nil
+}
+
 // adopt finds the container of a name. One with other labels is never touched.
 func (r *Runtime) adopt(ctx context.Context, name string, want map[string]string) (ref string, started bool, err error) {
 	err = r.ask(ctx, "look for the container", func(ctx context.Context) error {

@@ -13,7 +13,9 @@ import (
 	"agent-sandboxing/sandbox"
 )
 
-// volume makes the session's volume, or demands that the kept one is there and is the session's.
+// volume makes the sandbox's volume, or demands that the kept one is there and is the sandbox's. The
+// session is in no label of a volume that was made for the pool; the sandbox's id is in all of them,
+// and one session has it for good.
 func (r *Runtime) volume(ctx context.Context, name string, fresh bool, spec sandbox.Spec) error {
 	if !fresh {
 		return r.kept(ctx, name, spec)
@@ -43,7 +45,7 @@ func (r *Runtime) kept(ctx context.Context, name string, spec sandbox.Spec) erro
 		if err != nil && !cerrdefs.IsNotFound(err) {
 			return err
 		}
-		if err != nil || there.Labels[labelInstance] != r.config.Instance || there.Labels[labelSession] != string(spec.Session) {
+		if err != nil || there.Labels[labelInstance] != r.config.Instance || there.Labels[labelSandbox] != string(spec.Sandbox) {
 			return core.Fail(core.Unavailable, "volume_lost", "The session's workspace volume is gone. It is rebuilt from the last checkpoint.").Because(err)
 		}
 		return nil
