@@ -80,9 +80,9 @@ func (p *provision) again(ctx context.Context) (*toolbox.Client, error) {
 	if p.box.Age > p.maxAge {
 		return nil, core.Fail(core.Conflict, "too_old", "The container was old. A new one starts on the same workspace.")
 	}
-	_, err = p.runtime.Create(ctx, p.spec(p.box.Volume, "")) // adopts it, or says that it is outdated
-	if core.CodeOf(err) == "image_missing" {                 // the container goes on with what it was made of
-		_, err = p.runtime.Create(ctx, p.spec(p.box.Volume, p.box.Image))
+	_, err = p.runtime.Create(ctx, p.specOf(there, "")) // adopts it, or says that it is outdated
+	if core.CodeOf(err) == "image_missing" {            // the container goes on with what it was made of
+		_, err = p.runtime.Create(ctx, p.specOf(there, p.box.Image))
 	}
 	if err != nil {
 		return nil, err
