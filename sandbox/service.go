@@ -33,6 +33,8 @@ type Options struct {
 	Idle time.Duration
 	// MaxRunning bounds the running sandboxes of this host; 0 means no bound.
 	MaxRunning int
+	// Warm is how many sandboxes of this host run ahead of sessions; 0 means none.
+	Warm int
 	// RoomWait is how long a session waits for room below that bound; 0 means 10 minutes.
 	RoomWait time.Duration
 }
@@ -47,8 +49,12 @@ type Service struct {
 	limits     Limits
 	idle       time.Duration
 	maxRunning int
+	warm       int
 	roomWait   time.Duration
 	sessions   gate
+
+	claimed chan struct{} // holds one token when the pool lacks a member
+	cold    atomic.Int32  // containers that sessions wait for
 
 	away     atomic.Bool // the runtime did not answer when it was last asked
 	mu       sync.Mutex
@@ -69,6 +75,8 @@ func New(o Options) *Service {
 		limits:     o.Limits,
 		idle:       cmp.Or(o.Idle, 30*time.Minute),
 		maxRunning: o.MaxRunning,
+		warm:       o.Warm,
+		claimed:    make(chan struct{}, 1),
 		roomWait:   cmp.Or(o.RoomWait, 10*time.Minute),
 		sessions:   gate{held: map[core.SessionID]chan struct{}{}},
 	}

@@ -26,7 +26,7 @@ func TestAcquire_MakesACheckedOutSandbox(t *testing.T) {
 	wantTypes(t, f.store.types(f.claim.Session.ID), "sandbox_creating", "repo_checkout_started", "repo_checkout_completed", "sandbox_ready")
 	box := f.store.box(t, f.claim.Session.ID)
 	if box.State != core.SandboxReady || box.Generation != 1 || !box.CheckedOut || box.RuntimeRef == "" || box.Volume == "" ||
-		box.Image == "" || box.Runtime != "runc" || box.Host == "" || box.LastUsedAt.IsZero() {
+		box.Image == "" || box.Runtime != dockertest.Runtime() || box.Host == "" || box.LastUsedAt.IsZero() {
 		t.Errorf("row %+v", box)
 	}
 }
