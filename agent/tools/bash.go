@@ -100,6 +100,9 @@ func (t *bashTool) answer(ctx context.Context, done core.CommandResult, timeout 
 	case done.TimedOut:
 		r.Outcome, r.Code, r.Detail = agent.OutcomeError, "timed_out", fmt.Sprintf("timed out after %d s", timeout)
 	}
+	if done.OOMKilled && !done.TimedOut && done.Exit != 0 {
+		r.Outcome, r.Code = agent.OutcomeError, "oom_killed"
+	}
 	r.Text = text
 	return r
 }
