@@ -189,7 +189,15 @@ func (p *provision) attach(ctx context.Context, start func(context.Context) erro
 		_ = stream.Close()
 		return nil, err
 	}
-	return toolbox.Dial(ctx, stream, toolbox.Options{})
+	client, err := toolbox.Dial(ctx, stream, toolbox.Options{})
+	if err != nil || p.network == nil {
+		return client, err
+	}
+	if err := client.ServeEgress(ctx, p.network.Session(p.claim.Session.ID)); err != nil {
+		_ = client.Close()
+		return nil, err
+	}
+	return client, nil
 }
 
 // settle brings the workspace behind the row's promise: a new volume is checked out and restored, a

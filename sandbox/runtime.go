@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"agent-sandboxing/core"
+	"agent-sandboxing/sandbox/toolbox"
 )
 
 // Runtime is a place where sandboxes can be made. One conformance suite (sandboxtest) is its
@@ -89,6 +90,12 @@ type Capabilities struct {
 	CgroupVersion string
 	ImageReady    bool
 	ImageRef      string
+}
+
+// Network is the way out of sandboxes, which have no network interface.
+type Network interface {
+	// Session is the way out of one session's sandbox, under that session's policy of each moment.
+	Session(id core.SessionID) toolbox.Egress
 }
 
 // Store is what the service writes. State and event commit together; each call carries the lease

@@ -54,8 +54,10 @@ func hardened(image, runtime string, limits sandbox.Limits) (container.Config, c
 	}
 	host := container.HostConfig{
 		Runtime:        runtime,
-		NetworkMode:    "none",                // no interface but loopback
-		DNS:            []string{"127.0.0.1"}, // the host's resolvers are nobody's business
+		NetworkMode:    "none",                                                        // no interface but loopback
+		DNS:            []string{"127.0.0.1"},                                         // the toolbox; the host's resolvers are nobody's business
+		DNSSearch:      []string{"."},                                                 // nor are its domains
+		Sysctls:        map[string]string{"net.ipv4.ip_unprivileged_port_start": "0"}, // the toolbox listens on 53, 80, 443
 		IpcMode:        "private",
 		ReadonlyRootfs: true,
 		CapDrop:        []string{"ALL"},

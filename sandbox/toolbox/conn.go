@@ -18,12 +18,6 @@ var (
 	errWriteHang = errors.New("the toolbox does not read")
 )
 
-// egressNotAvailable is why every connection out of a sandbox is refused.
-const egressNotAvailable = "egress_not_available"
-
-// maxRefused bounds the refusals that wait to be written.
-const maxRefused = 64
-
 // call is one request that waits for its Finish.
 type call struct {
 	inbox    *wire.Inbox
@@ -43,6 +37,9 @@ func (c *Client) fail(cause error) {
 	c.err = cause
 	calls := c.calls
 	c.calls = nil
+	for _, conn := range c.egress.open {
+		conn.end(cause)
+	}
 	close(c.done)
 	c.mu.Unlock()
 	for _, call := range calls {
@@ -71,12 +68,11 @@ func (c *Client) accept(f wire.Frame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.received++
-	switch f.Type {
-	case wire.Pong:
+	if f.Type == wire.Pong {
 		return nil
-	case wire.EgressConnect:
-		return c.refuseEgress(f.Stream)
-	default:
+	}
+	if f.Stream >= wire.FirstEgress {
+		return c.acceptEgress(f)
 	}
 	call := c.calls[f.Stream]
 	if call == nil {
@@ -108,17 +104,6 @@ func (c *Client) accept(f wire.Frame) error {
 	}
 }
 
-// refuseEgress answers a connection that a program in the sandbox wants. A toolbox that asks faster
-// than answers can be written is ended: the reader does not wait.
-func (c *Client) refuseEgress(stream uint32) error {
-	select {
-	case c.refused <- wire.Frame{Type: wire.EgressRefuse, Stream: stream, Payload: []byte(egressNotAvailable)}:
-		return nil
-	default:
-		return wire.ErrOverrun
-	}
-}
-
 func (c *Client) writeLoop() {
 	defer c.loops.Done()
 	for {
@@ -126,8 +111,6 @@ func (c *Client) writeLoop() {
 		select {
 		case <-c.done:
 			return
-		case f := <-c.refused:
-			b = f.Append(nil)
 		case b = <-c.out:
 		}
 		// Not every stream has deadlines; closing ends a write on all of them.
@@ -191,7 +174,7 @@ func (c *Client) open() (uint32, *call, error) {
 		return 0, nil, busy()
 	}
 	c.last++
-	call := &call{inbox: wire.NewInbox(), credit: wire.NewAllowance(), finished: make(chan struct{})}
+	call := &call{inbox: wire.NewInbox(wire.Window), credit: wire.NewAllowance(wire.Window), finished: make(chan struct{})}
 	c.calls[c.last] = call
 	return c.last, call, nil
 }

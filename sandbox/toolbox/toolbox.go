@@ -43,16 +43,15 @@ type Client struct {
 	stream io.ReadWriteCloser
 	opts   Options
 	out    chan []byte
-	// refused are answers that the reader itself gives.
-	refused chan wire.Frame
-	done    chan struct{} // closed with err set
-	loops   sync.WaitGroup
+	done   chan struct{} // closed with err set
+	loops  sync.WaitGroup
 
 	mu       sync.Mutex
 	err      error
 	calls    map[uint32]*call
 	last     uint32 // newest stream number
 	received int64  // frames, for the heartbeat
+	egress   egressStreams
 }
 
 var _ core.PlatformWorkspace = (*Client)(nil)
@@ -62,12 +61,11 @@ var _ core.PlatformWorkspace = (*Client)(nil)
 // toolbox_outdated when it speaks another version.
 func Dial(ctx context.Context, stream io.ReadWriteCloser, opts Options) (*Client, error) {
 	c := &Client{
-		stream:  stream,
-		opts:    opts.withDefaults(),
-		out:     make(chan []byte),
-		done:    make(chan struct{}),
-		refused: make(chan wire.Frame, maxRefused),
-		calls:   map[uint32]*call{},
+		stream: stream,
+		opts:   opts.withDefaults(),
+		out:    make(chan []byte),
+		done:   make(chan struct{}),
+		calls:  map[uint32]*call{},
 	}
 	frames := wire.NewReader(stream)
 	hello, cancel := context.WithTimeout(ctx, c.opts.HelloTimeout)
