@@ -106,6 +106,7 @@ func (p *process) people() (err error) {
 		Gate: chat.Gate{
 			AllowedLogins: p.cfg.Access.AllowedLogins, AllowedOrgs: p.cfg.Access.AllowedOrgs, AdminLogins: p.cfg.Access.AdminLogins,
 		},
+		EgressMode: p.cfg.Egress.EgressMode, EgressHosts: p.cfg.Egress.EgressAllow,
 		BashPolicy: p.cfg.BashPolicy, MaxSteps: p.cfg.Limits.AgentMaxStepsCeiling, Log: p.log,
 	}
 	if p.cfg.EnableFixtures {

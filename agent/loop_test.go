@@ -94,7 +94,7 @@ func start(a *Agent, rec core.TurnRecorder) *run {
 	p := a.profiles[profileMain]
 	r := a.begin(p, a.limits, rec)
 	r.offer(a.tools(Env{}), p)
-	r.messages = []Message{{Role: System, Text: p.system}, {Role: User, Text: compose(core.TurnRequest{Request: "x"}, 10_000)}}
+	r.open(p.system, compose(core.TurnRequest{Request: "x"}, 10_000))
 	return r
 }
 
@@ -399,8 +399,8 @@ func TestProfiles_AreCheckedAtStart(t *testing.T) {
 	known["mute"] = ToolSpec{Name: "mute"}
 	good := func() map[string]prompts.Profile {
 		return map[string]prompts.Profile{
-			"main":       {Prompt: "session-agent/v2", Tools: []string{"read", "subagent"}},
-			"subagent":   {Prompt: "subagent/v1", Tools: []string{"ls", "read"}},
+			"main":       {Prompt: "session-agent/v3", Tools: []string{"read", "subagent"}},
+			"subagent":   {Prompt: "subagent/v2", Tools: []string{"ls", "read"}},
 			"compaction": {Prompt: "compaction/v1"},
 		}
 	}
@@ -410,22 +410,22 @@ func TestProfiles_AreCheckedAtStart(t *testing.T) {
 	tests := map[string]func(map[string]prompts.Profile){
 		"no prompt": func(p map[string]prompts.Profile) { p["main"] = prompts.Profile{Prompt: "session-agent/v99"} },
 		"unknown tool": func(p map[string]prompts.Profile) {
-			p["main"] = prompts.Profile{Prompt: "session-agent/v2", Tools: []string{"fly"}}
+			p["main"] = prompts.Profile{Prompt: "session-agent/v3", Tools: []string{"fly"}}
 		},
 		"twice": func(p map[string]prompts.Profile) {
-			p["main"] = prompts.Profile{Prompt: "session-agent/v2", Tools: []string{"ls", "ls"}}
+			p["main"] = prompts.Profile{Prompt: "session-agent/v3", Tools: []string{"ls", "ls"}}
 		},
 		"undescribed": func(p map[string]prompts.Profile) {
-			p["main"] = prompts.Profile{Prompt: "session-agent/v2", Tools: []string{"mute"}}
+			p["main"] = prompts.Profile{Prompt: "session-agent/v3", Tools: []string{"mute"}}
 		},
 		"no main":       func(p map[string]prompts.Profile) { delete(p, "main") },
 		"no subagent":   func(p map[string]prompts.Profile) { delete(p, "subagent") },
 		"no compaction": func(p map[string]prompts.Profile) { delete(p, "compaction") },
 		"a subagent that writes": func(p map[string]prompts.Profile) {
-			p["subagent"] = prompts.Profile{Prompt: "subagent/v1", Tools: []string{"write"}}
+			p["subagent"] = prompts.Profile{Prompt: "subagent/v2", Tools: []string{"write"}}
 		},
 		"a subagent with another": func(p map[string]prompts.Profile) {
-			p["subagent"] = prompts.Profile{Prompt: "subagent/v1", Tools: []string{"subagent"}}
+			p["subagent"] = prompts.Profile{Prompt: "subagent/v2", Tools: []string{"subagent"}}
 		},
 		"a compaction with a tool": func(p map[string]prompts.Profile) {
 			p["compaction"] = prompts.Profile{Prompt: "compaction/v1", Tools: []string{"ls"}}

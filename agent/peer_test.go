@@ -25,9 +25,6 @@ import (
 	"agent-sandboxing/core/redact"
 )
 
-// peerVersion is that of testdata/aimock/package.json.
-const peerVersion = "1.43.0"
-
 // peer starts aimock, a model server by others, with testdata/aimock/fixtures.json and returns its
 // address. ok is false on a machine without a Node that can run it, which CI may not be.
 func peer(t *testing.T) (url string, ok bool) {
@@ -42,15 +39,11 @@ func peer(t *testing.T) (url string, ok bool) {
 	}
 	folder := os.Getenv("TEST_AIMOCK")
 	if folder == "" {
-		cache, err := os.UserCacheDir()
-		if err != nil {
-			t.Fatal(err)
-		}
-		folder = filepath.Join(cache, "agent-sandboxing", "aimock-"+peerVersion)
+		t.Fatal("set TEST_AIMOCK to what scripts/npm-folder agent/testdata/aimock prints")
 	}
 	program := filepath.Join(folder, "node_modules", "@copilotkit", "aimock", "dist", "cli.js")
 	if _, err := os.Stat(program); err != nil {
-		t.Fatalf("the outside peer is not installed: run scripts/aimock once, with a network (%v)", err)
+		t.Fatalf("the outside peer is not installed: %v", err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	cmd := exec.CommandContext(ctx, node, program, "--port", "0", "--strict", "--fixtures", filepath.Join("testdata", "aimock", "fixtures.json"))
@@ -107,7 +100,7 @@ func peered(t *testing.T, base string, dialect openai.Dialect, files map[string]
 	b := setup(t, modeltest.Sequence(), agent.Limits{}, files)
 	model := openai.New(openai.Options{BaseURL: base, Key: "k", Model: "vendor/model", Dialect: dialect})
 	t.Cleanup(model.Close)
-	a, err := agent.New(agent.Options{Model: model, Tools: tools.New, Redactor: redact.New(canary)})
+	a, err := agent.New(agent.Options{Model: model, Tools: tools.Options{}.New, Redactor: redact.New(canary)})
 	if err != nil {
 		t.Fatal(err)
 	}

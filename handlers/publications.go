@@ -87,6 +87,20 @@ func (h *Handlers) Publish(c echo.Context) error {
 	return seeOther(c, link.SessionTab(string(id), "changes")+"#pr")
 }
 
+// Resolve sends the conflict of a publish to the agent.
+func (h *Handlers) Resolve(c echo.Context) error {
+	id, err := sessionID(c)
+	if err != nil {
+		return err
+	}
+	publication, err := core.ParseID[core.PublicationID](c.Param("publication"))
+	if err != nil {
+		return err
+	}
+	m, err := h.Chat.Resolve(c.Request().Context(), user(c), id, publication)
+	return h.continued(c, id, m, err)
+}
+
 func (h *Handlers) publishFailed(c echo.Context, id core.SessionID, form PublishForm, cause error) error {
 	v, err := h.view(c, id, 0)
 	if err != nil {

@@ -119,6 +119,10 @@ func (v sessionView) pull() components.PullRequestProps {
 		f := v.failure(pub.FailureCode, pub.FailureText, "")
 		f.Title = "The pull request was not published"
 		f.ActionURL, f.Action = link.Publish(v.id()), "Try again"
+		if pub.FailureCode == core.CodeSyncConflict && v.Rights.Owner && v.silenced() == "" {
+			f.ContinueURL = link.Resolve(v.id(), string(pub.ID))
+			f.Continue, f.ContinueFor = "Let the agent resolve it", "Sends a message with their changes in "+plural(len(pub.Conflicts), "file")+"."
+		}
 		p.Failure = &f
 	case core.PublishDone:
 		if p.Update {

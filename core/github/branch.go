@@ -59,7 +59,7 @@ func (u *User) Branches(ctx context.Context, t core.UserToken, repo core.Reposit
 		return nil, err
 	}
 	if more && !found.full() && isRefPath(query) {
-		refs, _, err := client.Git.ListMatchingRefs(ctx, repo.Owner, repo.Name, &gh.ReferenceListOptions{Ref: "heads/" + query, ListOptions: gh.ListOptions{PerPage: pageSize}})
+		refs, _, err := client.Git.ListMatchingRefs(ctx, repo.Owner, repo.Name, &gh.ReferenceListOptions{Ref: "heads/" + query})
 		if err != nil {
 			return nil, classify(ctx, err, byPerson, u.now())
 		}

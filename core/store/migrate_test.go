@@ -168,6 +168,38 @@ func TestMigrations_OldMessagesSurvive(t *testing.T) {
 	}
 }
 
+// A session that began without a network does not get one by an upgrade.
+func TestMigrations_OldSessionsStayWithoutANetwork(t *testing.T) {
+	t.Parallel()
+	s := openEmpty(t)
+	db := stdlib.OpenDBFromPool(s.pool)
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations.Files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := provider.UpTo(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	id := core.NewID[core.SessionID]()
+	if _, err := s.pool.Exec(t.Context(), `
+		WITH u AS (INSERT INTO users (id, github_id, login, role) VALUES ($1, 1, 'octo-dev', 'member') RETURNING id),
+			i AS (INSERT INTO installations (id, account) VALUES (1, 'octo-org') RETURNING id),
+			r AS (INSERT INTO repositories (id, installation_id, owner, name) SELECT 1, id, 'octo-org', 'web-app' FROM i RETURNING id)
+			INSERT INTO chat_sessions (id, owner_id, repository_id, base_branch, base_sha, branch, title, bash_policy)
+			SELECT $2, u.id, r.id, 'main', repeat('a', 40), $3, 't', 'seed' FROM u, r`, core.NewID[core.UserID](), id, core.BranchFor(id)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if session, err := s.Session(t.Context(), id); err != nil || session.EgressMode != core.EgressNone {
+		t.Errorf("got %q, %v, want none", session.EgressMode, err)
+	}
+}
+
 // Every constraint that errors.go gives a meaning to exists.
 func TestErrors_NameConstraintsOfTheSchema(t *testing.T) {
 	t.Parallel()

@@ -11,13 +11,14 @@ import (
 
 const publicationColumns = `id, session_id, coalesce(message_id::text, ''), coalesce(requested_by::text, ''), client_key, title, body,
 	step, outcome, tree_sha, commit_sha, remote_before, number, failure_code, failure_text, left_out,
-	created_at, finished_at, waiting_until, waiting_reason`
+	created_at, finished_at, waiting_until, waiting_reason, work_commit, conflicts, conflict_patch`
 
 func scanPublication(row pgx.CollectableRow) (core.Publication, error) {
 	var p core.Publication
 	err := row.Scan(&p.ID, &p.SessionID, &p.MessageID, &p.RequestedBy, &p.ClientKey, &p.Title, &p.Body,
 		&p.Step, &p.Outcome, &p.TreeSHA, &p.CommitSHA, &p.RemoteBefore, &p.Number, &p.FailureCode, &p.FailureText, &p.LeftOut,
-		&p.CreatedAt, zeroTime{&p.FinishedAt}, zeroTime{&p.WaitingUntil}, &p.WaitingReason)
+		&p.CreatedAt, zeroTime{&p.FinishedAt}, zeroTime{&p.WaitingUntil}, &p.WaitingReason,
+		&p.WorkCommit, &p.Conflicts, &p.ConflictPatch)
 	return p, err
 }
 
@@ -133,22 +134,27 @@ func (tx *Tx) upsertPublication(ctx context.Context, p core.Publication) error {
 	if err != nil {
 		return err
 	}
+	conflicts, err := document(nonNil(p.Conflicts))
+	if err != nil {
+		return err
+	}
 	tag, err := tx.Exec(ctx, `
 		INSERT INTO publications AS old (id, session_id, message_id, requested_by, client_key, title, body,
 			step, outcome, tree_sha, commit_sha, remote_before, number, failure_code, failure_text, left_out,
-			waiting_until, waiting_reason, created_at, pushed_at, finished_at)
+			waiting_until, waiting_reason, created_at, work_commit, conflicts, conflict_patch, pushed_at, finished_at)
 		VALUES ($1, $2, nullif($3, '')::uuid, nullif($4, '')::uuid, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16::text::jsonb,
-			$17, $18, coalesce($19, clock_timestamp()),
+			$17, $18, coalesce($19, clock_timestamp()), $20, $21::text::jsonb, $22,
 			CASE WHEN $8 = 'pushed' THEN clock_timestamp() END, CASE WHEN $8 IN ('done', 'failed') THEN clock_timestamp() END)
 		ON CONFLICT (id) DO UPDATE SET title = excluded.title, body = excluded.body, step = excluded.step, outcome = excluded.outcome,
 			tree_sha = excluded.tree_sha, commit_sha = excluded.commit_sha, remote_before = excluded.remote_before,
 			number = excluded.number, failure_code = excluded.failure_code, failure_text = excluded.failure_text,
 			left_out = excluded.left_out, waiting_until = excluded.waiting_until, waiting_reason = excluded.waiting_reason,
+			work_commit = excluded.work_commit, conflicts = excluded.conflicts, conflict_patch = excluded.conflict_patch,
 			pushed_at = coalesce(old.pushed_at, excluded.pushed_at), finished_at = excluded.finished_at
 		WHERE old.session_id = excluded.session_id AND old.step NOT IN ('done', 'failed')`,
 		p.ID, p.SessionID, string(p.MessageID), string(p.RequestedBy), p.ClientKey, clean(p.Title), clean(p.Body),
 		string(p.Step), string(p.Outcome), p.TreeSHA, p.CommitSHA, p.RemoteBefore, p.Number, p.FailureCode, clean(p.FailureText), leftOut,
-		orNull(p.WaitingUntil), clean(p.WaitingReason), orNull(p.CreatedAt))
+		orNull(p.WaitingUntil), clean(p.WaitingReason), orNull(p.CreatedAt), p.WorkCommit, conflicts, clean(p.ConflictPatch))
 	if err != nil {
 		return fmt.Errorf("save publication: %w", err)
 	}

@@ -121,6 +121,9 @@ func (p *Processor) runAgent(ctx context.Context, claim core.Claim, msg core.Mes
 	if err != nil {
 		return core.TurnResult{}, err
 	}
+	if s.Summary, err = p.catchUp(ctx, claim, state); err != nil {
+		return core.TurnResult{}, err
+	}
 	if state.GuidanceFile, state.Guidance, err = p.guidance(ctx, s); err != nil {
 		return core.TurnResult{}, err
 	}

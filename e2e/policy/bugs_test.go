@@ -25,7 +25,7 @@ type session struct {
 func open(t *testing.T) session {
 	t.Helper()
 	s := session{Client: start(t), tool: map[string]agent.Tool{}}
-	for _, tool := range tools.New(agent.Env{Workspace: s.Client, Policy: core.PolicyOpen, MessageID: core.NewID[core.MessageID]()}) {
+	for _, tool := range (tools.Options{}).New(agent.Env{Workspace: s.Client, Policy: core.PolicyOpen, MessageID: core.NewID[core.MessageID]()}) {
 		s.tool[tool.Spec().Name] = tool
 	}
 	return s

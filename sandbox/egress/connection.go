@@ -20,7 +20,6 @@ type connection struct {
 	*Proxy
 	target  target
 	program *metered
-	listed  bool        // the policy is a list
 	asked   atomic.Bool // HTTP: a request was read
 
 	mu      sync.Mutex
@@ -51,27 +50,27 @@ func (c *connection) rule() Rule {
 func (c *connection) allowed() bool { return c.rule().allows() }
 
 // judge decides by policy, name and port.
-func (c *connection) judge(policy core.EgressPolicy, err error) {
-	c.listed = policy.Mode != core.EgressOpen
-	covers := func(pattern string) bool { return matches(pattern, c.target.host) }
+func (s session) judge(ctx context.Context, t target, full bool) (rule Rule) {
+	policy, err := s.policies.EgressPolicy(ctx, s.id)
 	switch {
+	case full:
+		return TooManyConnections
 	case err != nil:
-		c.decided = PolicyUnknown
+		return PolicyUnreadable
 	case policy.Mode != core.EgressOpen && policy.Mode != core.EgressAllowlist:
-		c.decided = NetworkOff
-	case isAddress(c.target.host):
-		c.decided = HostIsAddress
-	case c.private[c.target]:
-		c.decided = PrivateException
-	case c.target.port != portHTTP && c.target.port != portHTTPS:
-		c.decided = PortNotAllowed
+		return NetworkOff
+	case isAddress(t.host):
+		return HostIsAddress
+	case s.private[t]:
+		return PrivateException
+	case t.port != portHTTP && t.port != portHTTPS:
+		return PortNotAllowed
 	case policy.Mode == core.EgressOpen:
-		c.decided = Open
-	case slices.ContainsFunc(policy.Hosts, covers):
-		c.decided = HostListed
-	default:
-		c.decided = HostNotListed
+		return Open
+	case policy.Listed(t.host):
+		return HostListed
 	}
+	return HostNotAllowed
 }
 
 func (c *connection) serve(ctx context.Context) {

@@ -124,12 +124,8 @@ func (s session) Connect(ctx context.Context, name string, port uint16, program 
 	c := &connection{Proxy: s.Proxy, program: &metered{EgressConn: program}, target: target{name, port}}
 	defer s.running.Add(-1)
 	began := time.Now()
-	if s.running.Add(1) > maxConnections {
-		_ = c.refuse(TooManyConnections)
-	} else {
-		policy, err := s.policies.EgressPolicy(ctx, s.id)
-		c.judge(policy, err)
-	}
+	full := s.running.Add(1) > maxConnections
+	c.decided = s.judge(ctx, c.target, full)
 	c.serve(ctx)
 	s.recorder.RecordEgress(core.EgressRecord{
 		SessionID: s.id,

@@ -102,7 +102,7 @@ func (c *connection) judged(next http.Handler) http.Handler {
 		switch host := strings.TrimSuffix(strings.ToLower(strings.TrimSuffix(r.Host, ":80")), "."); {
 		case !c.allowed(): // by the policy, or because of an earlier request
 		case r.Method == http.MethodConnect:
-			_ = c.refuse(MethodNotAllowed)
+			_ = c.refuse(TunnelNotAllowed)
 		case host != c.target.host:
 			_ = c.refuse(HostHeaderDiffers)
 		default:

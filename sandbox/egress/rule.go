@@ -17,14 +17,14 @@ const (
 const (
 	// NetworkOff: the policy allows nothing.
 	NetworkOff Rule = "network_off"
-	// HostNotListed: the policy is a list, and the host is not on it.
-	HostNotListed Rule = "host_not_listed"
+	// HostNotAllowed: the policy is a list, and the host is not on it.
+	HostNotAllowed Rule = "host_not_allowed"
 	// HostIsAddress: the name is an IP address, in any notation.
 	HostIsAddress Rule = "host_is_address"
 	// PortNotAllowed: the port is neither 80 nor 443, nor an exception of the operator for this host.
 	PortNotAllowed Rule = "port_not_allowed"
-	// PolicyUnknown: the policy of the session could not be read.
-	PolicyUnknown Rule = "policy_unknown"
+	// PolicyUnreadable: the policy of the session could not be read.
+	PolicyUnreadable Rule = "policy_unreadable"
 	// TooManyConnections: the worker carries as many connections as it may.
 	TooManyConnections Rule = "too_many_connections"
 	// NothingAsked: the program closed the connection, or let the time pass, before it had said what it wants.
@@ -41,8 +41,8 @@ const (
 	NotHTTP Rule = "not_http"
 	// HostHeaderDiffers: a request named another host than the one that was looked up.
 	HostHeaderDiffers Rule = "host_header_differs"
-	// MethodNotAllowed: a request wanted a tunnel.
-	MethodNotAllowed Rule = "method_not_allowed"
+	// TunnelNotAllowed: a request wanted a tunnel.
+	TunnelNotAllowed Rule = "tunnel_not_allowed"
 	// NameNotFound: the name has no address.
 	NameNotFound Rule = "name_not_found"
 	// AddressNotPublic: one of the name's addresses is private, local or otherwise not public.
@@ -61,13 +61,13 @@ func (r Rule) Explain() string {
 		return "The connection is allowed."
 	case NetworkOff:
 		return "This sandbox has no network."
-	case HostNotListed:
+	case HostNotAllowed:
 		return "The host is not on the list of hosts that this sandbox may reach."
 	case HostIsAddress:
 		return "Sandboxes reach hosts by name only, never by address."
 	case PortNotAllowed:
 		return "Sandboxes reach ports 80 and 443 only."
-	case PolicyUnknown:
+	case PolicyUnreadable:
 		return "What this sandbox may reach could not be read just now. Try again."
 	case TooManyConnections:
 		return "Too many connections are open. Try again with fewer."
@@ -85,7 +85,7 @@ func (r Rule) Explain() string {
 		return "Port 80 is for HTTP/1 only."
 	case HostHeaderDiffers:
 		return "The request names another host than the one that was looked up."
-	case MethodNotAllowed:
+	case TunnelNotAllowed:
 		return "Tunnels through port 80 are not allowed."
 	case NameNotFound:
 		return "The name has no address."

@@ -54,7 +54,7 @@ func (c *connection) hello() (hello []byte, ok bool) {
 		_ = c.refuse(ServerNameMissing)
 	case name != c.target.host:
 		_ = c.refuse(ServerNameDiffers)
-	case hidden && c.listed:
+	case hidden && c.rule() == HostListed:
 		_ = c.refuse(ServerNameHidden)
 	default:
 		return hello, true

@@ -34,7 +34,7 @@ func (s *Server) getApp(w http.ResponseWriter, r *http.Request, _ caller) error 
 		"id": a.ID, "slug": a.Slug, "node_id": nodeID("A", a.ID), "name": "Agent Sandboxing (demo)", "client_id": a.ClientID,
 		"description": "", "external_url": origin(r), "html_url": origin(r) + "/apps/" + a.Slug,
 		"created_at": "2025-01-06T09:00:00Z", "updated_at": "2025-01-06T09:00:00Z",
-		"permissions": a.Permissions, "events": []string{}, "installations_count": count, "owner": nil,
+		"permissions": a.Permissions, "events": []string{}, "installations_count": count, "owner": accountJSON(r, account{ID: 1, Login: "octo-operator"}),
 	})
 }
 

@@ -11,7 +11,7 @@ func (s *Server) getUser(w http.ResponseWriter, r *http.Request, c caller) error
 		return fail(http.StatusUnauthorized, "Bad credentials")
 	}
 	body := accountJSON(r, a)
-	body["name"], body["email"], body["user_view_type"] = a.Name, nil, "public"
+	profile(body, a)
 	return reply(w, http.StatusOK, body)
 }
 
@@ -21,7 +21,7 @@ func (s *Server) getAccount(w http.ResponseWriter, r *http.Request, _ caller) er
 		return notFound()
 	}
 	body := accountJSON(r, a)
-	body["name"], body["user_view_type"] = a.Name, "public"
+	profile(body, a)
 	return reply(w, http.StatusOK, body)
 }
 
@@ -91,13 +91,24 @@ func accountJSON(r *http.Request, a account) object {
 		kind = "Bot"
 	}
 	api := origin(r) + "/api/v3/users/" + a.Login
-	return object{
-		"login": a.Login, "id": a.ID, "node_id": nodeID("U", a.ID), "avatar_url": "", "gravatar_id": "",
+	body := object{
+		"login": a.Login, "id": a.ID, "node_id": nodeID("U", a.ID), "avatar_url": origin(r) + "/" + a.Login + ".png", "gravatar_id": "",
 		"url": api, "html_url": origin(r) + "/" + a.Login, "type": kind, "site_admin": false,
-		"repos_url": api + "/repos", "events_url": api + "/events{/privacy}", "received_events_url": api + "/received_events",
-		"followers_url": api + "/followers", "following_url": api + "/following{/other_user}", "gists_url": api + "/gists{/gist_id}",
-		"starred_url": api + "/starred{/owner}{/repo}", "subscriptions_url": api + "/subscriptions", "organizations_url": api + "/orgs",
 	}
+	link(body, api, accountLinks)
+	return body
+}
+
+// profile adds what only an answer about the account itself has.
+func profile(body object, a account) {
+	body["name"], body["user_view_type"] = nullable(a.Name), "public"
+	for _, unset := range []string{"email", "company", "blog", "location", "hireable", "bio", "twitter_username"} {
+		body[unset] = nil
+	}
+	for _, count := range []string{"public_repos", "public_gists", "followers", "following"} {
+		body[count] = 0
+	}
+	body["created_at"], body["updated_at"] = "2025-01-06T09:00:00Z", "2025-01-06T09:00:00Z"
 }
 
 func (s *Server) accountByLogin(r *http.Request, login string) object {

@@ -303,11 +303,21 @@ func (s *Server) pullJSON(r *http.Request, repo repository, p pull) object {
 		"assignee": nil, "assignees": []object{}, "requested_reviewers": []object{}, "requested_teams": []object{}, "labels": []object{},
 		"milestone": nil, "auto_merge": nil, "active_lock_reason": nil,
 	}
+	link(body, api, pullLinks)
+	issue := fmt.Sprintf("%s/issues/%d", s.repoAPI(r, repo), p.Number)
+	body["issue_url"], body["comments_url"], body["statuses_url"] = issue, issue+"/comments", s.repoAPI(r, repo)+"/statuses/"+p.HeadSHA
+	body["_links"] = object{
+		"self": href(api), "html": href(web), "issue": href(issue), "comments": href(issue + "/comments"), "commits": href(api + "/commits"),
+		"review_comments": href(api + "/comments"), "review_comment": href(s.repoAPI(r, repo) + "/pulls/comments{/number}"),
+		"statuses": href(s.repoAPI(r, repo) + "/statuses/" + p.HeadSHA),
+	}
 	if p.MergeSHA != "" {
 		body["merged_at"] = stamp(p.ClosedAt)
 	}
 	return body
 }
+
+func href(address string) object { return object{"href": address} }
 
 // stamp is a time as the API writes it, null for none.
 func stamp(t time.Time) any {

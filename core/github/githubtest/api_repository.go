@@ -41,7 +41,7 @@ func (s *Server) repo(h repoHandler) http.HandlerFunc {
 				to += "?" + r.URL.RawQuery
 			}
 			w.Header().Set("Location", to)
-			return reply(w, status, object{"message": "Moved Permanently", "url": to})
+			return reply(w, status, object{"message": "Moved Permanently", "url": to, "documentation_url": "https://docs.github.com/rest"})
 		}
 		return h(w, r, c, repo)
 	})
@@ -208,13 +208,14 @@ func (s *Server) repositoryJSON(r *http.Request, repo repository, c caller) obje
 	body := object{
 		"id": repo.ID, "node_id": nodeID("R", repo.ID), "name": repo.Name, "full_name": repo.fullName(),
 		"owner": s.accountByLogin(r, repo.Owner), "private": repo.Private, "visibility": visibility,
-		"html_url": web, "url": api, "clone_url": web + ".git", "git_url": web + ".git", "ssh_url": "", "svn_url": web,
+		"html_url": web, "url": api, "clone_url": web + ".git", "git_url": "git://" + r.Host + "/" + repo.fullName() + ".git", "ssh_url": "git@" + r.Host + ":" + repo.fullName() + ".git", "svn_url": web,
 		"description": repo.Description, "language": nullable(repo.Language), "fork": repo.Fork, "archived": repo.Archived, "disabled": false,
 		"default_branch": repo.DefaultBranch, "size": 64, "stargazers_count": 0, "watchers_count": 0, "forks_count": 0, "open_issues_count": 0,
 		"forks": 0, "watchers": 0, "open_issues": 0, "topics": []string{}, "license": nil, "mirror_url": nil, "homepage": nil,
-		"has_issues": true, "has_projects": false, "has_wiki": false, "has_pages": false, "has_discussions": false, "is_template": false,
+		"has_issues": true, "has_projects": false, "has_wiki": false, "has_pages": false, "has_discussions": false, "has_downloads": true, "is_template": false, "network_count": 0, "subscribers_count": 0,
 		"pushed_at": repo.PushedAt.UTC().Format(time.RFC3339), "created_at": repo.CreatedAt.UTC().Format(time.RFC3339), "updated_at": repo.PushedAt.UTC().Format(time.RFC3339),
 	}
+	link(body, api, repositoryLinks)
 	switch {
 	case c.person():
 		body["permissions"] = permissionsJSON(s.permissionOf(c.token.Login, repo))

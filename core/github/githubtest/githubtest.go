@@ -3,7 +3,9 @@
 // origin as GitHub Enterprise does (/login/oauth, /api/v3, /{owner}/{repo}.git), so the product
 // reaches it by GITHUB_BASE_URL alone. Tests run it under httptest; the demo runs it as a server.
 //
-// It answers what GitHub answers, refusals included, and only on a loopback address.
+// It answers what GitHub answers, refusals included, and only on a loopback address. Every exchange of
+// the REST API is held to GitHub's own description (package contract); one that breaks it is answered
+// with status 500.
 package githubtest
 
 import (
@@ -28,6 +30,9 @@ type Options struct {
 	Clock func() time.Time
 	// StatelessTokens mints installation tokens in GitHub's long form of 2026 instead of the short one.
 	StatelessTokens bool
+	// BadRequests lets requests break GitHub's description as long as they are refused, for the tests of
+	// the refusals themselves.
+	BadRequests bool
 	// Log receives faults of the stand-in itself; nil discards them.
 	Log *slog.Logger
 }
@@ -36,6 +41,7 @@ type Options struct {
 type Server struct {
 	dir       string
 	stateless bool
+	lenient   bool
 	log       *slog.Logger
 	clock     func() time.Time
 	key       appKey
@@ -50,7 +56,7 @@ type Server struct {
 
 // New opens the state in o.Dir, or makes a fresh GitHub with one App and nobody on it.
 func New(o Options) (*Server, error) {
-	s := &Server{dir: o.Dir, stateless: o.StatelessTokens, clock: o.Clock, log: o.Log}
+	s := &Server{dir: o.Dir, stateless: o.StatelessTokens, lenient: o.BadRequests, clock: o.Clock, log: o.Log}
 	if s.clock == nil {
 		s.clock = time.Now
 	}
@@ -67,7 +73,11 @@ func New(o Options) (*Server, error) {
 	if err := s.load(); err != nil {
 		return nil, err
 	}
-	s.handler = s.observe(s.routes())
+	held, err := s.held(s.routes())
+	if err != nil {
+		return nil, err
+	}
+	s.handler = s.observe(held)
 	return s, nil
 }
 

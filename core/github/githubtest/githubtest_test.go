@@ -27,7 +27,7 @@ import (
 
 func open(t *testing.T, dir string) (*Server, string) {
 	t.Helper()
-	s, err := New(Options{Dir: dir})
+	s, err := New(Options{Dir: dir, BadRequests: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,6 +72,9 @@ func call(t *testing.T, method, address, credential string, body any) (int, stri
 	req, err := http.NewRequestWithContext(t.Context(), method, address, data)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
 	}
 	if credential != "" {
 		req.Header.Set("Authorization", "Bearer "+credential)
