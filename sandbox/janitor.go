@@ -32,6 +32,10 @@ func (s *Service) Run(ctx context.Context) {
 		case <-reconcile.C:
 			s.try(ctx, "reconcile sandboxes", s.Reconcile)
 		case <-sweep.C:
+			if s.away.Load() {
+				s.try(ctx, "ask the runtime", func(ctx context.Context) error { _, err := s.ask(ctx); return err })
+				continue
+			}
 			s.try(ctx, "sweep sandboxes", s.Sweep)
 		}
 	}

@@ -80,7 +80,7 @@ func (p *provision) reuse(ctx context.Context) (*toolbox.Client, error) {
 	switch code := core.CodeOf(err); {
 	case err == nil:
 		return ws, nil
-	case ctx.Err() != nil, code == "runtime_unavailable", code == "capacity":
+	case ctx.Err() != nil, code == codeUnavailable, code == "capacity":
 		return nil, err
 	default:
 		p.log.InfoContext(ctx, "sandbox cannot be used again", "error", err, "sandbox_id", p.box.ID)

@@ -19,6 +19,9 @@ const (
 	settleWithin = 10 * time.Second
 )
 
+// codeUnavailable says that the runtime does not answer.
+const codeUnavailable = "runtime_unavailable"
+
 // Options are what a Service is made of.
 type Options struct {
 	Runtime Runtime
@@ -53,6 +56,7 @@ type Service struct {
 	claimed chan struct{} // holds one token when the pool lacks a member
 	cold    atomic.Int32  // containers that sessions wait for
 
+	away     atomic.Bool // the runtime did not answer when it was last asked
 	mu       sync.Mutex
 	where    *place
 	starting int // sandboxes that were given room and do not run yet
@@ -94,9 +98,25 @@ func (s *Service) Acquire(ctx context.Context, claim core.Claim) (core.PlatformW
 			err = context.Cause(ctx)
 		}
 		p.fail(ctx, err)
+		if core.CodeOf(err) == codeUnavailable {
+			s.away.Store(true)
+		}
 		return nil, err
 	}
 	return ws, nil
+}
+
+// Answers is false from the moment at which the runtime did not answer until it does again, as Run
+// finds out. What waits for a sandbox should go on waiting meanwhile.
+func (s *Service) Answers() bool { return !s.away.Load() }
+
+// ask looks whether the runtime answers.
+func (s *Service) ask(ctx context.Context) (Capabilities, error) {
+	offers, err := s.runtime.Capabilities(ctx)
+	if ctx.Err() == nil {
+		s.away.Store(core.CodeOf(err) == codeUnavailable)
+	}
+	return offers, err
 }
 
 // Release ends every process in the workspace and detaches. A sandbox that does not obey is given up:
@@ -136,7 +156,7 @@ func (s *Service) Release(ctx context.Context, claim core.Claim, ws core.Platfor
 
 // Status is what this worker shows of its sandbox host.
 func (s *Service) Status(ctx context.Context) core.WorkerStatus {
-	offers, err := s.runtime.Capabilities(ctx)
+	offers, err := s.ask(ctx)
 	if err != nil {
 		return core.WorkerStatus{Docker: core.MessageOf(err)}
 	}

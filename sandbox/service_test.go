@@ -333,5 +333,8 @@ func TestAcquire_FailsWithTheCodeOfTheCause(t *testing.T) {
 		_, err = f.Acquire(t.Context(), f.claim)
 		wantCode(t, err, "runtime_unavailable")
 		wantTypes(t, f.store.types(f.claim.Session.ID)) // nothing was begun
+		if f.Answers() {
+			t.Error("the next session would try it too")
+		}
 	})
 }

@@ -57,6 +57,7 @@ type Config struct {
 
 	BashPolicy core.BashPolicy `env:"BASH_POLICY" envDefault:"seed"`
 	CloneDepth int             `env:"CLONE_DEPTH" envDefault:"50"`
+	CloneMax   int64           `env:"CLONE_MAX_MIB" envDefault:"4096"` // what one fetch may bring
 }
 
 // GitHub is the App's registration. BaseURL empty means github.com.
@@ -284,6 +285,9 @@ func (c *Config) checkWorker() []error {
 	}
 	if c.CloneDepth < 0 {
 		p = append(p, errors.New("CLONE_DEPTH must be 0 (everything) or a number of commits"))
+	}
+	if c.CloneMax < 1 {
+		p = append(p, errors.New("CLONE_MAX_MIB must be at least 1"))
 	}
 	return p
 }
