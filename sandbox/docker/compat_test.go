@@ -58,7 +58,7 @@ new Worker("require(\"worker_threads\").parentPort.postMessage(1)", { eval: true
   })));
 })'`},
 		{"npm: install a tarball, run a script", "npm", `mkdir lib app && (cd lib && npm init -y && echo "module.exports = 7" > index.js && npm pack) && cd app &&
-			npm init -y && npm install --no-audit --no-fund --offline ../lib/lib-1.0.0.tgz && npm pkg set scripts.seven='node -p require(\"lib\")' && npm run -s seven | grep -qx 7`},
+			npm init -y && npm install --no-audit --no-fund --offline ../lib/lib-1.0.0.tgz && echo 'console.log(require("lib"))' > seven.js && npm pkg set scripts.seven='node seven.js' && npm run -s seven | grep -qx 7`},
 		{"python: a virtual environment", "pip3", `python3 -m venv v && v/bin/pip --version && v/bin/python -c 'import sys; assert sys.prefix != sys.base_prefix'`},
 		{"gcc: compile, link, threads and forks", "gcc", `cat > a.c <<'EOF'
 #include <pthread.h>
