@@ -67,14 +67,16 @@ type CommandResult struct {
 	Signal    string // "KILL" etc. when it died by a signal
 	TimedOut  bool
 	OOMKilled bool
-	Survivors int // background processes that it left and that were then killed
-	Head      []byte
-	Tail      []byte
-	Total     int64 // bytes it wrote
-	Lines     int64 // newlines it wrote
-	Omitted   int64 // bytes in neither Head nor Tail
-	LogPath   string
-	Duration  time.Duration
+	// MemoryLimit is what the sandbox may use, when OOMKilled and known. Bytes.
+	MemoryLimit int64
+	Survivors   int // background processes that it left and that were then killed
+	Head        []byte
+	Tail        []byte
+	Total       int64 // bytes it wrote
+	Lines       int64 // newlines it wrote
+	Omitted     int64 // bytes in neither Head nor Tail
+	LogPath     string
+	Duration    time.Duration
 }
 
 // FileKind is what a path names.

@@ -108,7 +108,11 @@ func notes(done core.CommandResult, timeout int) []string {
 	case done.TimedOut:
 		list = append(list, fmt.Sprintf("[timed out after %d s; processes killed]", timeout))
 	case done.OOMKilled:
-		list = append(list, fmt.Sprintf("[exit code %d; killed because the sandbox ran out of memory]", done.Exit))
+		limit := ""
+		if done.MemoryLimit > 0 {
+			limit = fmt.Sprintf("; its limit is %d MiB", done.MemoryLimit>>20)
+		}
+		list = append(list, fmt.Sprintf("[exit code %d; killed because the sandbox ran out of memory%s]", done.Exit, limit))
 	case done.Signal != "":
 		list = append(list, fmt.Sprintf("[exit code %d; killed by signal %s]", done.Exit, done.Signal))
 	case done.Exit != 0:

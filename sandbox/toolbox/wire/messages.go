@@ -98,6 +98,7 @@ type RunResult struct {
 	Signal    string `json:"signal,omitempty"`
 	TimedOut  bool   `json:"timed_out,omitempty"`
 	OOMKilled bool   `json:"oom_killed,omitempty"`
+	Memory    int64  `json:"memory,omitempty"` // the limit that it met, when OOMKilled. Bytes.
 	Survivors int    `json:"survivors,omitempty"`
 	Head      []byte `json:"head,omitempty"`
 	Tail      []byte `json:"tail,omitempty"`
