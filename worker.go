@@ -62,13 +62,13 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 	}
 	m, err := mirror.New(mirror.Options{
 		Dir: filepath.Join(p.cfg.DataDir, "mirror"), GitURL: p.bases.GitURL, Tokens: minted,
-		CloneDepth: p.cfg.CloneDepth, FixturesDir: p.cfg.FixturesDir, Log: p.log,
+		CloneDepth: p.cfg.CloneDepth, MaxBaseBytes: p.cfg.CloneMax << 20, FixturesDir: p.cfg.FixturesDir, Log: p.log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	w.sandboxes = sandbox.New(sandbox.Options{
-		Runtime: w.runtime, Store: p.store, Source: m, Log: p.log, MaxRunning: p.cfg.Sandbox.MaxRunning,
+		Runtime: w.runtime, Store: p.store, Source: m, Log: p.log, MaxRunning: p.cfg.Sandbox.MaxRunning, Warm: p.cfg.Sandbox.Warm,
 		Limits: sandbox.Limits{MemoryBytes: p.cfg.Sandbox.Memory << 20, CPUs: p.cfg.Sandbox.CPUs, PIDs: p.cfg.Sandbox.PIDs},
 	})
 	info := w.probe(ctx, app)
@@ -85,7 +85,7 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 	}
 	w.processor = turn.NewProcessor(turn.Options{
 		Store: p.store, Sandboxes: w.sandboxes, Agent: loop, Mirror: m, Signals: p.hub, Redactor: p.redact,
-		Publisher: w.publisher(minted, info, m), Budgets: p.cfg.Limits.Budgets(), Worker: func() core.Worker { return *w.self.Load() }, Log: p.log,
+		Publisher: w.publisher(minted, info, m), Budgets: p.cfg.Limits.Budgets(), Worker: func() core.Worker { return *w.self.Load() }, Ready: w.sandboxes.Answers, Log: p.log,
 	})
 	return w, nil
 }
@@ -119,15 +119,26 @@ func (t redactedTokens) Mint(ctx context.Context, repo core.Repository, purpose 
 }
 
 func openAgent(p *process) (*agent.Agent, error) {
-	model := openai.New(modelOptions(p.cfg.Model))
-	limits := p.cfg.Limits
+	model, limits := p.cfg.Model, p.cfg.Limits
 	return agent.New(agent.Options{
-		Model: model, Tools: tools.New, Redactor: p.redact, Prices: prices(p.cfg.Model), Window: p.cfg.Model.ContextWindow,
+		Model: openai.New(modelOptions(model)), Summaries: summaries(model), Prices: prices(model), Window: model.ContextWindow,
+		Tools: tools.Options{NumberLines: model.AgentLineNumbers, ExactEdits: model.AgentExactEdits}.New, Redactor: p.redact,
 		Limits: agent.Limits{
 			Steps: limits.AgentMaxSteps, StepsCeiling: limits.AgentMaxStepsCeiling, Wall: time.Duration(limits.AgentMaxMinutes) * time.Minute,
 			CostUSD: limits.AgentMaxCostUSD, CostKnown: limits.Money(),
 		},
 	})
+}
+
+// summaries is the model of AGENT_SUMMARY_MODEL, nil without one. What is set for the agent's model
+// alone does not concern it.
+func summaries(m config.Model) agent.Model {
+	if m.AgentSummaryModel == "" {
+		return nil
+	}
+	o := modelOptions(m)
+	o.Model, o.Replay, o.Effort = m.AgentSummaryModel, openai.ReplayNone, ""
+	return openai.New(o)
 }
 
 // prices are the operator's, nil when there are none.

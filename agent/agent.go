@@ -20,17 +20,21 @@ import (
 // Options are the parts of an Agent. Window is the model's context window in tokens; 0 takes
 // DefaultWindow.
 type Options struct {
-	Model    Model
-	Tools    Toolset
-	Redactor *redact.Redactor
-	Limits   Limits
-	Window   int
-	Prices   *Prices // nil: only the provider knows the cost
+	Model Model
+	// Summaries is asked for the summaries between turns in place of Model; nil is Model. Prices are
+	// not its own.
+	Summaries Model
+	Tools     Toolset
+	Redactor  *redact.Redactor
+	Limits    Limits
+	Window    int
+	Prices    *Prices // nil: only the provider knows the cost
 }
 
 // Agent runs invocations. It is safe for concurrent use.
 type Agent struct {
 	model    Model
+	scribe   summarizer
 	tools    Toolset
 	redact   *redact.Redactor
 	limits   Limits
@@ -42,7 +46,13 @@ type Agent struct {
 // New checks that every profile names a prompt and tools that exist, and that there is one for each
 // thing the agent does.
 func New(o Options) (*Agent, error) {
-	a := &Agent{model: o.Model, tools: o.Tools, redact: o.Redactor, limits: o.Limits.orDefault(), prices: o.Prices, window: cmp.Or(o.Window, DefaultWindow)}
+	a := &Agent{
+		model: o.Model, scribe: summarizer{o.Model, o.Prices}, tools: o.Tools, redact: o.Redactor,
+		limits: o.Limits.orDefault(), prices: o.Prices, window: cmp.Or(o.Window, DefaultWindow),
+	}
+	if o.Summaries != nil {
+		a.scribe = summarizer{model: o.Summaries}
+	}
 	if a.window < MinWindow {
 		return nil, fmt.Errorf("a context window of %d tokens is too small: at least %d are needed", a.window, MinWindow)
 	}
@@ -78,7 +88,7 @@ func (a *Agent) Run(ctx context.Context, req core.TurnRequest, ws core.Workspace
 	env.Investigate = func(ctx context.Context, task string) (Report, error) { return a.investigate(ctx, task, env, r) }
 	r.offer(a.tools(env), p)
 	room := usable(a.window)/2 - proseTokens(len(p.system)) - r.meter.fixed
-	r.messages = []Message{{Role: System, Text: p.system}, {Role: User, Text: compose(req, max(0, room)*4)}}
+	r.open(p.system, compose(req, max(0, room)*4))
 
 	err := r.loop(ctx)
 	return r.result, err

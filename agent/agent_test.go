@@ -190,7 +190,7 @@ func TestRun_Limits(t *testing.T) {
 		if core.CodeOf(err) != core.CodeLimitReached || got.Steps != 5 {
 			t.Errorf("%v after %d steps", err, got.Steps)
 		}
-		if answers := b.toolAnswers(); !strings.Contains(answers[3], "[1 step left: finish and report.]") {
+		if answers := b.toolAnswers(); !strings.Contains(answers[3], ">1 step left: finish and report.</notice id=") {
 			t.Errorf("no warning: %q", answers)
 		}
 	})

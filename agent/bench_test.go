@@ -156,7 +156,7 @@ func setup(t *testing.T, script modeltest.Script, limits agent.Limits, files map
 func (b *bench) limit(t *testing.T, limits agent.Limits, prices *agent.Prices) {
 	t.Helper()
 	var err error
-	b.agent, err = agent.New(agent.Options{Model: b.model, Tools: tools.New, Redactor: redact.New(canary), Limits: limits, Prices: prices})
+	b.agent, err = agent.New(agent.Options{Model: b.model, Tools: tools.Options{}.New, Redactor: redact.New(canary), Limits: limits, Prices: prices})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,14 +19,20 @@ const (
 	compactedAnswer  = 16 << 10
 )
 
+// summarizer writes the summaries; without prices only the provider knows what they cost.
+type summarizer struct {
+	model  Model
+	prices *Prices
+}
+
 // Compact makes the session's next summary of an ended turn. After a completed one the model writes
-// it to a fixed outline and code checks it; after any other, and whenever the model's text cannot be
-// taken, the old summary is kept and one line is added to it. It never fails and takes at most 60 s;
+// it to a fixed outline and code checks it; after any other, when only a line is asked for, and whenever
+// the model's text cannot be taken, the old summary is kept and one line is added to it. It never fails and takes at most 60 s;
 // ctx ends it earlier.
 func (a *Agent) Compact(ctx context.Context, req core.CompactionRequest, ws core.Workspace, rec core.TurnRecorder) core.Compaction {
 	facts := platformFacts(req.Workspace)
 	made := core.Compaction{Summary: a.withLine(req, facts)}
-	if req.Finish.State != core.Completed || ctx.Err() != nil {
+	if req.LineOnly || req.Finish.State != core.Completed || ctx.Err() != nil {
 		return made
 	}
 	if err := a.affords(ctx, req, rec); err != nil {
@@ -38,11 +44,11 @@ func (a *Agent) Compact(ctx context.Context, req core.CompactionRequest, ws core
 		core.Fail(core.Unavailable, core.CodeSummaryTimeout, "The model did not write the session's summary within a minute."))
 	defer cancel()
 	p := a.profiles[profileCompaction]
-	resp, err := a.model.Stream(ctx, Request{Messages: []Message{
+	resp, err := a.scribe.model.Stream(ctx, Request{Messages: []Message{
 		{Role: System, Text: p.system},
 		{Role: User, Text: a.document(req, len(p.system))},
 	}}, Listener{Retry: rec.ModelRetry})
-	made.Usage = spentOn(ctx, resp, err, a.prices)
+	made.Usage = spentOn(ctx, resp, err, a.scribe.prices)
 	// The answer is paid for; what this says keeps the next request back, not this summary.
 	_ = rec.Spent(parent, made.Usage)
 	if err == nil {
@@ -97,7 +103,7 @@ func (a *Agent) document(req core.CompactionRequest, system int) string {
 			s.text = nothing
 		}
 	}
-	return render(sections...)
+	return render(freshID(sections), sections)
 }
 
 // checked makes a summary of the model's text, or says why it is none.

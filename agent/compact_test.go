@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"agent-sandboxing/core"
+	"agent-sandboxing/core/redact"
 )
 
 // tree is a workspace that knows which paths exist.
@@ -103,7 +104,8 @@ func TestCompact_KeepsTheOldSummaryAndALine(t *testing.T) {
 	t.Parallel()
 	const old = "## Objective\nOld.\n\n## Files\n- a.go"
 	long := strings.ReplaceAll(goodOutline, "Done.", strings.Repeat("long ", 6_000))
-	failed, cancelled := completed(old), completed(old)
+	failed, cancelled, lineOnly := completed(old), completed(old), completed(old)
+	lineOnly.LineOnly = true
 	failed.Finish.State, failed.Finish.FailureCode, failed.Finish.Answer = core.Failed, core.CodeModelStreamError, ""
 	cancelled.Finish.State, cancelled.Finish.Answer = core.Cancelled, ""
 	replies := func(text string, err error) func(context.Context, Request) (Response, error) {
@@ -120,6 +122,8 @@ func TestCompact_KeepsTheOldSummaryAndALine(t *testing.T) {
 		line  string
 	}{
 		"model fails":     {completed(old), replies("", core.Fail(core.Unavailable, core.CodeModelUnavailable, "No.")), core.CodeModelUnavailable, "completed in 4 steps"},
+		"too large":       {completed(old), replies("", core.Fail(core.Unavailable, core.CodeContextOverflow, "Long.")), core.CodeContextOverflow, "completed in 4 steps"},
+		"only a line":     {lineOnly, never, "", "completed in 4 steps"},
 		"empty":           {completed(old), replies(" ", nil), core.CodeModelEmptyResponse, "completed in 4 steps"},
 		"chat":            {completed(old), replies("I'll go on with the work.", nil), core.CodeSummaryInvalid, "completed"},
 		"heading missing": {completed(old), replies(strings.Replace(goodOutline, "## Next", "Next", 1), nil), core.CodeSummaryInvalid, "completed"},
@@ -175,6 +179,28 @@ func TestCompact_IsCountedAndKeepsToTheBudgets(t *testing.T) {
 	req.Finish.Result.Usage.CostUSD = &cost
 	if got := a.Compact(t.Context(), req, tree{}, nobody{}); got.Code != core.CodeLimitReached || asked != 1 {
 		t.Errorf("%d requests, %+v", asked, got)
+	}
+}
+
+// A model of its own writes the summaries; the prices of the agent's model are not those of this one.
+func TestCompact_AnotherModelMayWriteIt(t *testing.T) {
+	t.Parallel()
+	never := modelFunc(func(context.Context, Request) (Response, error) {
+		t.Error("the agent's model was asked")
+		return answer(goodOutline), nil
+	})
+	scribe := modelFunc(func(context.Context, Request) (Response, error) {
+		resp := answer(goodOutline)
+		resp.Usage, resp.UsageKnown = core.Usage{PromptTokens: 900, CompletionTokens: 90}, true
+		return resp, nil
+	})
+	a, err := New(Options{Model: never, Summaries: scribe, Tools: toolset(nil), Redactor: redact.New(), Prices: &Prices{Input: 100, Output: 100}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := a.Compact(t.Context(), completed(""), tree{}, nobody{})
+	if want := (core.Usage{PromptTokens: 900, CompletionTokens: 90, CostSource: core.CostUnknown}); !got.ByModel || got.Usage != want {
+		t.Errorf("by model %v, usage %+v, want %+v", got.ByModel, got.Usage, want)
 	}
 }
 

@@ -24,13 +24,6 @@ const (
 	lastCalls   = 30
 )
 
-// compose writes the one user message of a turn: five sections, from the stable to the volatile, as
-// prefix caches want it. room is how many bytes it should take at most; when it takes more, tool
-// activity, conversation, workspace and summary give way in this order, and never the request.
-func compose(req core.TurnRequest, room int) string {
-	return render(composed(req, room)...)
-}
-
 // Sections in their order.
 const (
 	atSummary = iota
@@ -40,7 +33,10 @@ const (
 	atRequest
 )
 
-func composed(req core.TurnRequest, room int) []section {
+// compose makes the sections of a turn's one user message, from the stable to the volatile, as prefix
+// caches want it. room is how many bytes they should take at most; when they take more, tool activity,
+// conversation, workspace and summary give way in this order, and never the request.
+func compose(req core.TurnRequest, room int) []section {
 	write := [...]func(limit int) string{
 		atSummary:      func(limit int) string { return ends(strings.TrimSpace(visible(req.Summary)), limit) },
 		atConversation: func(limit int) string { return conversation(req.Conversation, limit) },
@@ -135,6 +131,7 @@ func workspace(w core.WorkspaceState, policy core.BashPolicy, limit int) string 
 	}
 	fmt.Fprintf(&b, "Pull request: %s\n", pullRequest)
 	fmt.Fprintf(&b, "Shell policy: %s. %s\n", policy, policyNote(policy))
+	b.WriteString(networkNote(w.Network))
 
 	files := changes(w.Changed, changedCap)
 	guidance := guidance(w, guidanceCap)

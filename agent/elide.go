@@ -54,7 +54,7 @@ func (r *run) elide(size, target int) int {
 			continue
 		}
 		before := messageTokens(*m)
-		m.Text = fmt.Sprintf("[elided: %s; call the tool again if you need it]", what)
+		m.Text = r.unmarked(fmt.Sprintf("[elided: %s; call the tool again if you need it]", what))
 		saved := before - messageTokens(*m)
 		r.meter.elided(i, saved)
 		size -= saved

@@ -118,7 +118,9 @@ func (r *run) one(ctx context.Context, call ToolCall, raw string) (ok bool, err 
 	}
 	nudge, stop := r.repeats.add(r.result.Steps, call.Name, call.Arguments, result)
 	r.did[call.ID] = r.line(strings.Join([]string{call.Name, object, result.Detail}, " "), 200)
-	r.answer(call, join(join(result.Text, hiddenNote(result.Text)), nudge))
+	r.answer(call, result.Text)
+	r.notice(hiddenNote(result.Text))
+	r.notice(nudge)
 	if err := r.record(ctx, event, result, ms); err != nil {
 		return false, err
 	}
@@ -143,7 +145,7 @@ func (r *run) record(ctx context.Context, call core.AgentToolCall, result Result
 	return r.rec.ToolResult(ctx, core.AgentToolResult{
 		CallID: call.CallID, Tool: call.Tool, Object: call.Object,
 		Outcome: result.Outcome, Detail: r.line(result.Detail, 200), Code: result.Code, Exit: result.Exit,
-		Snippet: r.snippet(result.Text), Truncated: result.Truncated, Ms: ms,
+		Snippet: r.snippet(result.Text), Truncated: result.Truncated, Ignored: r.names(result.Ignored), Ms: ms,
 	}, full)
 }
 
@@ -177,8 +179,9 @@ func (r *run) recordCancelled(ctx context.Context, calls []ToolCall) {
 	}
 }
 
+// answer is what a tool says. It cannot say anything in the platform's name.
 func (r *run) answer(call ToolCall, text string) {
-	r.messages = append(r.messages, Message{Role: ToolRole, CallID: call.ID, Text: text})
+	r.messages = append(r.messages, Message{Role: ToolRole, CallID: call.ID, Text: r.unmarked(text)})
 }
 
 func (r *run) answerRest(calls []ToolCall, text string) {
@@ -198,8 +201,7 @@ func (r *run) warn() {
 	if left == 1 {
 		steps = "step"
 	}
-	last := &r.messages[len(r.messages)-1]
-	last.Text = join(last.Text, fmt.Sprintf("[%d %s left: finish and report.]", left, steps))
+	r.notice(fmt.Sprintf("%d %s left: finish and report.", left, steps))
 }
 
 func (r *run) toolNames() []string {
@@ -216,17 +218,20 @@ func (r *run) line(s string, limit int) string {
 	return redact.Line(s, limit)
 }
 
+// names are some words of the model for an event.
+func (r *run) names(list []string) []string {
+	const most, long = 10, 60
+	var names []string
+	for _, name := range list[:min(len(list), most)] {
+		names = append(names, r.line(name, long))
+	}
+	return names
+}
+
 // snippet is text for an event, in at most core.MaxSnippet bytes.
 func (r *run) snippet(s string) string {
 	s, _ = r.redact.Text(redact.Clean(s))
 	return redact.Cut(strings.TrimSpace(s), core.MaxSnippet)
-}
-
-func join(text, note string) string {
-	if note == "" {
-		return text
-	}
-	return text + "\n\n" + note
 }
 
 // readArguments makes a JSON object of what the model sent. Nothing is an empty object, an object

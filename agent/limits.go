@@ -117,7 +117,7 @@ func (r *repeats) add(step int, tool, args string, result Result) (nudge string,
 	case errs >= errorsStop:
 		return "", limitReached(fmt.Sprintf("%s failed %d times in the same way", tool, errs))
 	case errs == errorsNudge:
-		return "[This error has come three times. Try something else, or report what blocks you.]", nil
+		return "This error has come three times. Try something else, or report what blocks you.", nil
 	}
 	return "", nil
 }

@@ -94,7 +94,7 @@ func start(a *Agent, rec core.TurnRecorder) *run {
 	p := a.profiles[profileMain]
 	r := a.begin(p, a.limits, rec)
 	r.offer(a.tools(Env{}), p)
-	r.messages = []Message{{Role: System, Text: p.system}, {Role: User, Text: compose(core.TurnRequest{Request: "x"}, 10_000)}}
+	r.open(p.system, compose(core.TurnRequest{Request: "x"}, 10_000))
 	return r
 }
 
@@ -229,6 +229,47 @@ func TestLoop_ElidesTheOldestResultsInOneStep(t *testing.T) {
 	}
 	if rewrites < 1 || rewrites > 3 {
 		t.Errorf("%d requests of %d were rewritten; each costs the cache", rewrites, len(seen))
+	}
+}
+
+// Wherever the shortening stops, calls that went out together keep all their answers, in order.
+func TestElide_WhateverTheTargetGroupsStayWhole(t *testing.T) {
+	t.Parallel()
+	history := func() *run {
+		r := start(newAgent(t, modelFunc(nil), toolset(nil), 0), nobody{})
+		for step := range 8 {
+			names := slices.Repeat([]string{"read"}, 1+step%4)
+			resp := calling(step, names...)
+			r.messages = append(r.messages, Message{Role: Assistant, Calls: resp.Calls})
+			for _, c := range resp.Calls {
+				r.did[c.ID] = "read " + c.ID
+				r.answer(c, strings.Repeat("z", 1000*(1+step)))
+			}
+		}
+		return r
+	}
+	whole := history()
+	size := whole.meter.size(whole.messages)
+	elided := map[int]bool{}
+	for target := size; target >= 0; target -= 100 {
+		r := history()
+		r.elide(size, target)
+		if err := checkMessages(r.messages); err != nil {
+			t.Fatalf("down to %d tokens: %v", target, err)
+		}
+		n := 0
+		for i, m := range r.messages {
+			if m.CallID != whole.messages[i].CallID || len(m.Calls) != len(whole.messages[i].Calls) {
+				t.Fatalf("down to %d tokens: message %d is another one", target, i)
+			}
+			if strings.HasPrefix(m.Text, "[elided: ") {
+				n++
+			}
+		}
+		elided[n] = true
+	}
+	if most := len(whole.did) - keptResults; len(elided) != most+1 {
+		t.Errorf("%d different cuts were made of %d", len(elided), most+1)
 	}
 }
 
@@ -399,8 +440,8 @@ func TestProfiles_AreCheckedAtStart(t *testing.T) {
 	known["mute"] = ToolSpec{Name: "mute"}
 	good := func() map[string]prompts.Profile {
 		return map[string]prompts.Profile{
-			"main":       {Prompt: "session-agent/v2", Tools: []string{"read", "subagent"}},
-			"subagent":   {Prompt: "subagent/v1", Tools: []string{"ls", "read"}},
+			"main":       {Prompt: "session-agent/v3", Tools: []string{"read", "subagent"}},
+			"subagent":   {Prompt: "subagent/v2", Tools: []string{"ls", "read"}},
 			"compaction": {Prompt: "compaction/v1"},
 		}
 	}
@@ -410,22 +451,22 @@ func TestProfiles_AreCheckedAtStart(t *testing.T) {
 	tests := map[string]func(map[string]prompts.Profile){
 		"no prompt": func(p map[string]prompts.Profile) { p["main"] = prompts.Profile{Prompt: "session-agent/v99"} },
 		"unknown tool": func(p map[string]prompts.Profile) {
-			p["main"] = prompts.Profile{Prompt: "session-agent/v2", Tools: []string{"fly"}}
+			p["main"] = prompts.Profile{Prompt: "session-agent/v3", Tools: []string{"fly"}}
 		},
 		"twice": func(p map[string]prompts.Profile) {
-			p["main"] = prompts.Profile{Prompt: "session-agent/v2", Tools: []string{"ls", "ls"}}
+			p["main"] = prompts.Profile{Prompt: "session-agent/v3", Tools: []string{"ls", "ls"}}
 		},
 		"undescribed": func(p map[string]prompts.Profile) {
-			p["main"] = prompts.Profile{Prompt: "session-agent/v2", Tools: []string{"mute"}}
+			p["main"] = prompts.Profile{Prompt: "session-agent/v3", Tools: []string{"mute"}}
 		},
 		"no main":       func(p map[string]prompts.Profile) { delete(p, "main") },
 		"no subagent":   func(p map[string]prompts.Profile) { delete(p, "subagent") },
 		"no compaction": func(p map[string]prompts.Profile) { delete(p, "compaction") },
 		"a subagent that writes": func(p map[string]prompts.Profile) {
-			p["subagent"] = prompts.Profile{Prompt: "subagent/v1", Tools: []string{"write"}}
+			p["subagent"] = prompts.Profile{Prompt: "subagent/v2", Tools: []string{"write"}}
 		},
 		"a subagent with another": func(p map[string]prompts.Profile) {
-			p["subagent"] = prompts.Profile{Prompt: "subagent/v1", Tools: []string{"subagent"}}
+			p["subagent"] = prompts.Profile{Prompt: "subagent/v2", Tools: []string{"subagent"}}
 		},
 		"a compaction with a tool": func(p map[string]prompts.Profile) {
 			p["compaction"] = prompts.Profile{Prompt: "compaction/v1", Tools: []string{"ls"}}

@@ -100,7 +100,7 @@ func peered(t *testing.T, base string, dialect openai.Dialect, files map[string]
 	b := setup(t, modeltest.Sequence(), agent.Limits{}, files)
 	model := openai.New(openai.Options{BaseURL: base, Key: "k", Model: "vendor/model", Dialect: dialect})
 	t.Cleanup(model.Close)
-	a, err := agent.New(agent.Options{Model: model, Tools: tools.New, Redactor: redact.New(canary)})
+	a, err := agent.New(agent.Options{Model: model, Tools: tools.Options{}.New, Redactor: redact.New(canary)})
 	if err != nil {
 		t.Fatal(err)
 	}

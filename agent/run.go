@@ -20,6 +20,7 @@ type run struct {
 	rec      core.TurnRecorder
 	tools    map[string]Tool
 	specs    []ToolSpec
+	mark     string            // of the tags that are the platform's own in this run
 	ids      map[string]bool   // call ids given out in this run
 	did      map[string]string // by call id: what a result shows, for the line that may replace it
 	messages []Message
@@ -47,6 +48,12 @@ func (r *run) offer(tools []Tool, p profile) {
 	}
 	slices.SortFunc(r.specs, func(a, b ToolSpec) int { return cmp.Compare(a.Name, b.Name) })
 	r.meter.fixed = specTokens(r.specs)
+}
+
+// open begins the conversation with the rules and the one message that the run is about.
+func (r *run) open(system string, sections []section) {
+	r.mark = freshID(sections)
+	r.messages = []Message{{Role: System, Text: system}, {Role: User, Text: render(r.mark, sections)}}
 }
 
 // loop asks and executes until the model answers without a call. On return the shown text is whole.

@@ -23,10 +23,7 @@ func (a *Agent) investigate(ctx context.Context, task string, env Env, parent *r
 	r := a.begin(p, limits, quiet)
 	r.parent = parent
 	r.offer(a.tools(Env{Workspace: env.Workspace, Policy: core.PolicyReadonly, MessageID: env.MessageID}), p)
-	r.messages = []Message{
-		{Role: System, Text: p.system},
-		{Role: User, Text: render(section{"task", task})},
-	}
+	r.open(p.system, []section{{"task", task}})
 	err := r.loop(ctx)
 	report := Report{Text: r.result.Answer, Steps: r.result.Steps}
 	if err == nil {

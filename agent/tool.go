@@ -62,6 +62,7 @@ type Result struct {
 	Truncated bool   // Text leaves something out
 	Full      []byte // the whole output when Truncated and known; kept as an artifact
 	Refusal   *Refusal
+	Ignored   []string // names of arguments that the tool does not know
 }
 
 // Refusal is a command that the bash policy did not let through. Nothing was started.

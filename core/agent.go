@@ -40,6 +40,7 @@ type WorkspaceState struct {
 	Guidance    string // of GuidanceFile at the base SHA, hostile text
 	// GuidanceFile is AGENTS.md or CLAUDE.md, "" without either.
 	GuidanceFile string
+	Network      EgressPolicy // what programs in the sandbox may reach; no Mode: not known
 }
 
 // TurnResult is how the loop ended when it did not fail.
@@ -67,6 +68,14 @@ type CompactionRequest struct {
 	Activity  []ToolActivity
 	Finish    Finish
 	Workspace WorkspaceState // after the turn, as the platform knows it
+	// LineOnly asks for the line that says how the turn ended, and no model.
+	LineOnly bool
+}
+
+// EndedTurn is a turn that no summary knows of, because its worker was gone before it could write one.
+type EndedTurn struct {
+	Request string
+	Finish  Finish // without its changed files
 }
 
 // Compaction is a session's next summary. Code says why the model's own was not taken, "" when it
@@ -117,6 +126,7 @@ type PublishResult struct {
 	Additions int
 	Deletions int
 	LeftOut   []string // paths that the publish set excluded, with the rule
+	Merged    int      // commits of others on the branch that were merged with the session's work
 }
 
 // Codes of a summary that the model did not make.

@@ -99,12 +99,16 @@ type MessageFailed struct {
 	Code     string    `json:"code"`
 	Message  string    `json:"message"`
 	AnswerID MessageID `json:"answer_id,omitempty"`
+	// Context is that of the last request, of a turn that sent one.
+	Context ContextUse `json:"context,omitzero"`
 }
 
 // MessageCancelled ends a turn, or a queued message, on request.
 type MessageCancelled struct {
 	AnswerID MessageID `json:"answer_id,omitempty"`
 	Started  bool      `json:"started"`
+	// Context is that of the last request, of a turn that sent one.
+	Context ContextUse `json:"context,omitzero"`
 }
 
 // SandboxChanged has the new state of the session's sandbox (types sandbox_creating, sandbox_ready,
@@ -173,6 +177,7 @@ type AgentToolResult struct {
 	Snippet    string     `json:"snippet,omitempty"`
 	Truncated  bool       `json:"truncated,omitempty"`
 	ArtifactID ArtifactID `json:"artifact_id,omitempty"` // whole output when it was cut
+	Ignored    []string   `json:"ignored,omitempty"`     // arguments that the tool does not know
 	Ms         int64      `json:"ms"`
 }
 
@@ -182,6 +187,20 @@ type PolicyRefused struct {
 	Rule    string `json:"rule"`
 	Message string `json:"message"`
 	Snippet string `json:"snippet"`
+}
+
+// EgressRefused: a program in the sandbox wanted a host that it may not reach. Once for each host and
+// rule of a turn.
+type EgressRefused struct {
+	Host string `json:"host"`
+	Port int    `json:"port"`
+	Rule string `json:"rule"`
+}
+
+// EgressHostAllowed: somebody put a host on the repository's list from this session's page.
+type EgressHostAllowed struct {
+	Host string `json:"host"`
+	By   string `json:"by"`
 }
 
 // ModelRequestRetry: one model request is repeated, before its first data line.
@@ -233,13 +252,24 @@ type SummaryUpdated struct {
 }
 
 // PublicationChanged has the new step of a publish (types publication_requested,
-// publication_committed, publication_pushed, publication_unchanged, publication_failed).
+// publication_committed, publication_pushed, publication_unchanged, publication_waiting,
+// publication_failed). Until is when one that waits goes on.
 type PublicationChanged struct {
 	Type          EventType     `json:"-"`
 	PublicationID PublicationID `json:"publication_id"`
 	CommitSHA     string        `json:"commit_sha,omitempty"`
 	Code          string        `json:"code,omitempty"`
 	Message       string        `json:"message,omitempty"`
+	Until         *time.Time    `json:"until,omitempty"`
+}
+
+// PublicationMerged: others had pushed to the session's branch and their commits were merged with its
+// work. InWorkspace says that the workspace has their changes now, too.
+type PublicationMerged struct {
+	PublicationID PublicationID `json:"publication_id"`
+	Commits       int           `json:"commits"`
+	Files         []string      `json:"files"` // at most 20 that they changed
+	InWorkspace   bool          `json:"in_workspace"`
 }
 
 // PullRequestChanged: the pull request was opened or updated (types pull_request_opened,
@@ -274,6 +304,8 @@ func (CommandFinished) EventType() EventType        { return "command_finished" 
 func (AgentToolCall) EventType() EventType          { return "agent_tool_call" }
 func (AgentToolResult) EventType() EventType        { return "agent_tool_result" }
 func (PolicyRefused) EventType() EventType          { return "policy_refused" }
+func (EgressRefused) EventType() EventType          { return "egress_refused" }
+func (EgressHostAllowed) EventType() EventType      { return "egress_host_allowed" }
 func (ModelRequestRetry) EventType() EventType      { return "model_request_retry" }
 func (ArtifactCreated) EventType() EventType        { return "artifact_created" }
 func (DiffUpdated) EventType() EventType            { return "diff_updated" }
@@ -281,6 +313,7 @@ func (CheckpointSaved) EventType() EventType        { return "checkpoint_saved" 
 func (CaptureFailed) EventType() EventType          { return "capture_failed" }
 func (SummaryUpdated) EventType() EventType         { return "summary_updated" }
 func (e PublicationChanged) EventType() EventType   { return e.Type }
+func (PublicationMerged) EventType() EventType      { return "publication_merged" }
 
 func (e SessionArchived) EventType() EventType {
 	if e.Archived {
@@ -302,5 +335,6 @@ const (
 	EventPublicationCommitted EventType = "publication_committed"
 	EventPublicationPushed    EventType = "publication_pushed"
 	EventPublicationUnchanged EventType = "publication_unchanged"
+	EventPublicationWaiting   EventType = "publication_waiting"
 	EventPublicationFailed    EventType = "publication_failed"
 )

@@ -45,7 +45,21 @@ type Publication struct {
 	FinishedAt    time.Time
 	WaitingUntil  time.Time // zero: not waiting
 	WaitingReason string
+	Waits         int // how often it has waited
+	// WorkCommit holds the session's own tree and lies in CommitSHA: the next three-way merge with what
+	// others pushed begins there. The two differ when there was something to merge.
+	WorkCommit string
+	// Conflicts are paths in which others pushed other changes than the session's, and ConflictPatch what
+	// they changed there: repository content, at most MaxConflictPatch bytes.
+	Conflicts     []string
+	ConflictPatch string
 }
+
+// CodeSyncConflict ends a publish whose work does not go together with what others pushed.
+const CodeSyncConflict = "sync_conflict"
+
+// MaxConflictPatch bounds what is kept of the changes of others, in bytes.
+const MaxConflictPatch = 16 << 10
 
 // PullRequest is the session's one pull request.
 type PullRequest struct {

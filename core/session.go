@@ -14,6 +14,7 @@ type ChatSession struct {
 	Title            string
 	Summary          string
 	BashPolicy       BashPolicy
+	EgressMode       EgressMode // "" in a new session is EgressNone
 	LastSequence     int64
 	Archived         bool
 	LeaseOwner       string // "" when free

@@ -101,6 +101,8 @@ type Timeline struct {
 	Publication *Publication // the newest attempt
 	Diff        *Artifact    // the newest diff, without data
 	Changed     []ChangedFile
+	Egress      EgressSummary
+	Hosts       []string // the repository's list, read for EgressAllowlist only
 }
 
 // AuditEntry records what a person did that others may have to answer for.

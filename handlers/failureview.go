@@ -53,6 +53,7 @@ func (v sessionView) offerContinue(p *components.FailureProps, message core.Mess
 	}
 	p.Safe = "The sandbox and the changes are still there."
 	p.ContinueURL = link.ContinueMessage(v.id(), string(message))
+	p.Continue = "Continue with a higher limit"
 	p.ContinueFor = "Up to " + plural(limits.Steps, "step")
 	if limits.Minutes > 0 {
 		p.ContinueFor += " and " + plural(limits.Minutes, "minute")

@@ -111,7 +111,7 @@ func (v sessionView) changedSince(after int64) []templ.Component {
 			parts = append(parts, components.ReplaceTurn(v.turn(t)))
 		}
 	}
-	var turns, sandbox, changes, outputs, pull bool
+	var turns, sandbox, changes, outputs, pull, network bool
 	for _, e := range v.Events {
 		if e.Sequence <= after {
 			continue
@@ -127,6 +127,8 @@ func (v sessionView) changedSince(after int64) []templ.Component {
 			outputs = true
 		case "publication", "pull":
 			pull = true
+		case "egress", "agent": // a command that has ended may have reached something
+			network = true
 		}
 	}
 	if turns {
@@ -143,6 +145,9 @@ func (v sessionView) changedSince(after int64) []templ.Component {
 	}
 	if outputs {
 		parts = append(parts, components.ReplaceArtifacts(v.artifacts()))
+	}
+	if network || turns {
+		parts = append(parts, components.ReplaceNetwork(v.network()))
 	}
 	if pull || changes || turns {
 		parts = append(parts, components.ReplacePullRequest(v.pull()))

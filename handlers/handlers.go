@@ -7,7 +7,7 @@
 // signs in. Bodies are JSON (Content-Type: application/json) or a form. An Idempotency-Key header
 // (1 to 128 printable characters) makes a repeated POST one thing.
 //
-//	POST /chat-sessions                {"installation":1,"repository":2,"branch":"main","sha":"…","text":"…"}
+//	POST /chat-sessions                {"installation":1,"repository":2,"branch":"main","sha":"…","text":"…","egress":"allowlist"}
 //	                                   201 with the session; 409 base_moved when sha is not the branch's commit
 //	GET  /chat-sessions/:id            200 with the session, its messages, sandbox, diff and pull request
 //	POST /chat-sessions/:id/messages   {"text":"…"}                      201 with the message
@@ -17,6 +17,11 @@
 //	GET  /chat-sessions/:id/publish    200 with the newest publication and the pull request
 //	GET  /admin/installations/:installation/repositories/:repository/policy   200 with the shell policy of new sessions
 //	POST the same                      {"bash_policy":"readonly"} or ""  200 with it; administrators only
+//	GET  /chat-sessions/:id/network    200 with every host that the sandbox has reached or wanted
+//	POST /chat-sessions/:id/network/hosts   {"host":"registry.example.com"}   204; it is on the repository's list
+//	GET  /installations/:installation/repositories/:repository/network   200 with the mode of new sessions and the list of hosts
+//	POST …/network/hosts, …/network/hosts/remove   {"host":"…"}          200 with it
+//	POST …/network/mode                {"mode":"allowlist"} or ""        200 with it; administrators only
 //	GET  /chat-sessions/:id/events     200 {"events":[…],"last_sequence":n}; ?after=n&limit=1..1000
 //
 // Without an Accept that names JSON, or with text/event-stream, the last one is a stream that goes

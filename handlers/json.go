@@ -23,7 +23,8 @@ type sessionAnswer struct {
 	BaseSHA      string             `json:"base_sha"`
 	Branch       string             `json:"branch"`
 	BashPolicy   string             `json:"bash_policy"`
-	State        string             `json:"state"` // of the page's status line
+	Network      string             `json:"network"` // open, allowlist or none
+	State        string             `json:"state"`   // of the page's status line
 	Archived     bool               `json:"archived"`
 	LastSequence int64              `json:"last_sequence"`
 	CreatedAt    time.Time          `json:"created_at"`
@@ -135,7 +136,8 @@ func (h *Handlers) sessionJSON(c echo.Context, status int, id core.SessionID) er
 		ID: v.id(), URL: link.Session(v.id()), Title: s.Title, Owner: v.Owner.Login,
 		Repository: repositoryAnswer{int64(s.Repository.ID), int64(s.Repository.InstallationID), s.Repository.FullName()},
 		BaseBranch: s.BaseBranch, BaseSHA: s.BaseSHA, Branch: s.Branch, BashPolicy: string(s.BashPolicy),
-		State: v.status().State, Archived: s.Archived, LastSequence: s.LastSequence,
+		Network: string(v.Policy.Mode),
+		State:   v.status().State, Archived: s.Archived, LastSequence: s.LastSequence,
 		CreatedAt: s.CreatedAt.UTC(), UpdatedAt: s.UpdatedAt.UTC(),
 		PullRequest: pullJSON(v.PullRequest), Publication: publicationJSON(v.Publication),
 		Messages: make([]messageAnswer, 0, len(v.Messages)),

@@ -109,6 +109,11 @@ func (h *Handlers) Continue(c echo.Context) error {
 		return err
 	}
 	m, err := h.Chat.Continue(c.Request().Context(), user(c), id, stopped, idempotencyKey(c, ""))
+	return h.continued(c, id, m, err)
+}
+
+// continued answers a message that a button posted.
+func (h *Handlers) continued(c echo.Context, id core.SessionID, m core.Message, err error) error {
 	switch {
 	case err != nil:
 		return err

@@ -115,10 +115,17 @@ func (v sessionView) pull() components.PullRequestProps {
 	switch pub.Step {
 	case core.PublishRequested, core.PublishCommitted, core.PublishPushed:
 		p.Publishing = publishSteps(*pub)
+		if !pub.WaitingUntil.IsZero() && v.Rights.MayCancel() {
+			p.CancelURL = link.CancelPublish(v.id(), string(pub.ID))
+		}
 	case core.PublishFailed:
 		f := v.failure(pub.FailureCode, pub.FailureText, "")
 		f.Title = "The pull request was not published"
 		f.ActionURL, f.Action = link.Publish(v.id()), "Try again"
+		if pub.FailureCode == core.CodeSyncConflict && v.Rights.Owner && v.silenced() == "" {
+			f.ContinueURL = link.Resolve(v.id(), string(pub.ID))
+			f.Continue, f.ContinueFor = "Let the agent resolve it", "Sends a message with their changes in "+plural(len(pub.Conflicts), "file")+"."
+		}
 		p.Failure = &f
 	case core.PublishDone:
 		if p.Update {

@@ -72,15 +72,19 @@ func (h *Handlers) Frame(c echo.Context, title, active string) layout.Props {
 
 // flashes are the sentences behind ?did=, so that no foreign text comes in by an address.
 var flashes = map[string]string{
-	"signed_out": "You are signed out.",
-	"archived":   "The session is archived.",
-	"restored":   "The session is back in the list.",
-	"stopping":   "The sandbox is being stopped. It starts again with the next message.",
-	"renamed":    "The title is changed.",
-	"removed":    "The message is removed from the queue.",
-	"edited":     "The message is changed.",
-	"cancelling": "The turn is being cancelled.",
-	"stops":      "The sandbox stops when the work under way has ended. It starts again with the next message.",
+	"signed_out":   "You are signed out.",
+	"archived":     "The session is archived.",
+	"restored":     "The session is back in the list.",
+	"stopping":     "The sandbox is being stopped. It starts again with the next message.",
+	"renamed":      "The title is changed.",
+	"removed":      "The message is removed from the queue.",
+	"host_allowed": "The host is on the repository's list. The next attempt reaches it.",
+	"host_added":   "The host is on the list.",
+	"host_removed": "The host is off the list.",
+	"mode_chosen":  "The mode is saved. New sessions get it.",
+	"edited":       "The message is changed.",
+	"cancelling":   "The turn is being cancelled.",
+	"stops":        "The sandbox stops when the work under way has ended. It starts again with the next message.",
 }
 
 // warnings are those behind ?not=: what was asked for did not happen.

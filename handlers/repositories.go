@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 
@@ -69,6 +70,7 @@ type newForm struct {
 	branch       string
 	branchQuery  string
 	text         string
+	egress       string
 	clientKey    string
 }
 
@@ -148,6 +150,14 @@ func (h *Handlers) newProps(c echo.Context, f newForm) (pages.NewProps, error) {
 		return pages.NewProps{}, err
 	}
 	p.Policy = string(policy.Effective)
+	network, err := h.Chat.NetworkFor(ctx, repo.ID)
+	if err != nil {
+		return pages.NewProps{}, err
+	}
+	p.Egress = cmp.Or(f.egress, string(network.Effective))
+	for _, m := range network.Effective.Modes() {
+		p.Egresses = append(p.Egresses, string(m))
+	}
 	return p, h.branchProps(c, &p, repo, f)
 }
 
@@ -201,6 +211,7 @@ type CreateForm struct {
 	Branch       string `form:"branch" json:"branch"`
 	SHA          string `form:"sha" json:"sha"` // the commit that the person saw
 	Text         string `form:"text" json:"text"`
+	Egress       string `form:"egress" json:"egress"` // open, allowlist or none; "" is the loosest that is allowed
 	ClientKey    string `form:"client_key" json:"client_key"`
 }
 
@@ -233,7 +244,7 @@ func (h *Handlers) create(c echo.Context, form CreateForm) (core.ChatSession, er
 	}
 	return h.Chat.Create(ctx, u, chat.CreateRequest{
 		Installation: core.InstallationID(form.Installation), Repository: core.RepositoryID(form.Repository),
-		Branch: form.Branch, ShownSHA: form.SHA, Text: form.Text, ClientKey: idempotencyKey(c, form.ClientKey),
+		Branch: form.Branch, ShownSHA: form.SHA, Text: form.Text, Egress: core.EgressMode(form.Egress), ClientKey: idempotencyKey(c, form.ClientKey),
 	})
 }
 
@@ -249,7 +260,7 @@ func (h *Handlers) createFailed(c echo.Context, form CreateForm, cause error) er
 	}
 	p, err := h.newProps(c, newForm{
 		installation: core.InstallationID(form.Installation), repository: core.RepositoryID(form.Repository),
-		branch: branch, text: form.Text, clientKey: form.ClientKey,
+		branch: branch, text: form.Text, egress: form.Egress, clientKey: form.ClientKey,
 	})
 	if err != nil {
 		return cause

@@ -125,7 +125,7 @@ func (h *Handlers) showSession(c echo.Context, status int, id core.SessionID, t 
 		Layout: h.Frame(c, v.title(), "sessions"), Head: v.head(), Turns: v.turns(before > 0),
 		Provision: v.provision(), Status: v.status(), Queue: v.queue(),
 		Composer: v.composer(t.key, t.text, t.sentence), Changes: v.changes(), PullRequest: v.pull(),
-		Artifacts: v.artifacts(), Details: v.details(), Recent: v.recent(recent), Tab: tab(c),
+		Artifacts: v.artifacts(), Network: v.network(), Details: v.details(), Recent: v.recent(recent), Tab: tab(c),
 	}
 	p.Head.NewTitle, p.Head.TitleError = t.title, t.titleError
 	if before == 0 && !v.Session.Archived {

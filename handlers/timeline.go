@@ -109,7 +109,7 @@ func (l *timeline) apply(e core.Event) {
 		tn.mark(e, func() { tn.preparing, l.current = false, tn })
 		l.strip.finish()
 	case "message_completed", "message_failed", "message_cancelled":
-		p := payload[core.MessageCompleted](e) // the other two tell nothing of the context
+		p := payload[core.MessageCompleted](e) // the context is in the other two as well
 		tn.mark(e, func() { tn.preparing, tn.endedAt, tn.context = false, e.Sequence, p.Context })
 	case "agent_tool_call":
 		p := payload[core.AgentToolCall](e)
@@ -133,6 +133,12 @@ func (l *timeline) apply(e core.Event) {
 	case "model_request_retry":
 		p := payload[core.ModelRequestRetry](e)
 		tn.note(e, "warning", "The model did not answer and is asked again.", retryDetail(p))
+	case "egress_refused":
+		p := payload[core.EgressRefused](e)
+		tn.note(e, "warning", refusedText(p), p.Rule)
+	case "egress_host_allowed":
+		p := payload[core.EgressHostAllowed](e)
+		tn.note(e, "info", "@"+p.By+" allowed "+p.Host+" for this repository.", "")
 	case "artifact_created":
 		p := payload[core.ArtifactCreated](e)
 		l.created[p.ArtifactID] = e.CreatedAt
@@ -155,6 +161,9 @@ func (l *timeline) apply(e core.Event) {
 		p := payload[core.PullRequestChanged](e)
 		p.Opened = e.Type == "pull_request_opened"
 		tn.mark(e, func() { tn.pull = &p })
+	case "publication_merged":
+		p := payload[core.PublicationMerged](e)
+		tn.note(e, "info", mergedText(p), nameSome(p.Files, 5))
 	case "publication_failed":
 		p := payload[core.PublicationChanged](e)
 		tn.note(e, "danger", "The pull request was not published. "+p.Message, p.Code)

@@ -42,6 +42,14 @@ func restoredText(p core.SandboxRestored) string {
 	return "The sandbox was lost and rebuilt from the last checkpoint: " + plural(p.Files, "file") + "."
 }
 
+func mergedText(p core.PublicationMerged) string {
+	text := "Others had pushed " + plural(p.Commits, "commit") + " to the branch. They were merged with this session's work"
+	if p.InWorkspace {
+		return text + " and are in the workspace now."
+	}
+	return text + "; the workspace does not have them yet."
+}
+
 // nameSome lists the first few names and counts the rest.
 func nameSome(names []string, few int) string {
 	if len(names) <= few {

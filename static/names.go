@@ -6,7 +6,7 @@ package static
 func hashed(name string) string {
 	switch name {
 	case "app.css":
-		return "app-f46855be0e47.css"
+		return "app-d7f8115aa8b1.css"
 	case "app.js":
 		return "app-81f78ea64760.js"
 	case "htmx.js":

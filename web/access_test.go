@@ -67,7 +67,7 @@ func (b *browser) finished() session {
 func (s session) reads() []string {
 	base := "/chat-sessions/" + string(s.id)
 	return []string{
-		base, base + "/pulse", base + "/events", base + "/stream", base + "/publish",
+		base, base + "/pulse", base + "/events", base + "/stream", base + "/publish", base + "/network",
 		base + "/diffs/latest", base + "/diffs/" + string(s.diff), base + "/diffs/" + string(s.diff) + ".patch",
 		base + "/artifacts/" + string(s.artifact), base + "/artifacts/" + string(s.artifact) + "/raw",
 	}
@@ -83,9 +83,12 @@ func (s session) writes() map[string]url.Values {
 		base + "/messages/" + string(s.message) + "/continue": {},
 		base + "/cancel":                                      {},
 		base + "/publish":                                     {"title": {"x"}},
-		base + "/stop":                                        {},
-		base + "/archive":                                     {"archived": {"true"}},
-		base + "/title":                                       {"title": {"x"}},
+		base + "/publications/" + string(core.NewID[core.PublicationID]()) + "/resolve": {},
+		base + "/publications/" + string(core.NewID[core.PublicationID]()) + "/cancel":  {},
+		base + "/network/hosts": {"host": {"evil.example.com"}},
+		base + "/stop":          {},
+		base + "/archive":       {"archived": {"true"}},
+		base + "/title":         {"title": {"x"}},
 	}
 }
 

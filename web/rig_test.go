@@ -85,6 +85,7 @@ func newRig(t *testing.T, options ...option) *rig {
 	}
 	o.Chat = chat.New(chat.Options{
 		Store: r.store, Gate: gate, MaxActive: 10,
+		EgressMode: core.EgressOpen, EgressHosts: []string{"mirror.operator.example"},
 		GitHub: github.NewUser(github.UserConfig{
 			Bases: bases, ClientID: config.ClientID, ClientSecret: config.ClientSecret,
 			RedirectURL: r.url + "/auth/github/callback",

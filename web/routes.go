@@ -31,6 +31,8 @@ const (
 	session    = "/chat-sessions/:id"
 	streamPath = session + "/stream"
 
+	repositoryNetwork = "/installations/:installation/repositories/:repository/network"
+
 	repositoryPolicy = "/admin/installations/:installation/repositories/:repository/policy" // administrators only
 )
 
@@ -59,6 +61,11 @@ func routes(h *handlers.Handlers, ready func(context.Context) error) []route {
 		{get, repositoryPolicy, signedIn, 1, h.RepositoryPolicy},
 		{post, repositoryPolicy, signedIn, 2, h.SetRepositoryPolicy},
 
+		{get, repositoryNetwork, signedIn, 1, h.RepositoryNetwork},
+		{post, repositoryNetwork + "/hosts", signedIn, 2, h.AddHost},
+		{post, repositoryNetwork + "/hosts/remove", signedIn, 2, h.RemoveHost},
+		{post, repositoryNetwork + "/mode", signedIn, 2, h.NetworkMode},
+
 		{get, session, signedIn, 1, h.Show},
 		{get, session + "/pulse", signedIn, 1, h.Pulse},
 		{get, session + "/events", signedIn, 1, h.Events},
@@ -66,6 +73,9 @@ func routes(h *handlers.Handlers, ready func(context.Context) error) []route {
 		{post, session + "/title", signedIn, 2, h.Rename},
 		{post, session + "/archive", signedIn, 2, h.Archive},
 		{post, session + "/stop", signedIn, 2, h.Stop},
+
+		{get, session + "/network", signedIn, 1, h.Network},
+		{post, session + "/network/hosts", signedIn, 2, h.AllowHost},
 
 		{post, session + "/messages", signedIn, 3, h.Post},
 		{post, session + "/messages/:message", signedIn, 2, h.Edit},
@@ -79,6 +89,8 @@ func routes(h *handlers.Handlers, ready func(context.Context) error) []route {
 		{get, session + "/artifacts/:artifact/raw", signedIn, 1, h.ArtifactRaw},
 		{get, session + "/publish", signedIn, 1, h.PublishPage},
 		{post, session + "/publish", signedIn, 5, h.Publish},
+		{post, session + "/publications/:publication/resolve", signedIn, 3, h.Resolve},
+		{post, session + "/publications/:publication/cancel", signedIn, 2, h.CancelPublish},
 	}
 }
 

@@ -74,8 +74,9 @@ type edited struct {
 	added, removed int
 }
 
-// apply makes all edits on one original, or none. The second result says why none.
-func apply(path, raw string, edits []replacement) (edited, *agent.Result) {
+// apply makes all edits on one original, or none. The second result says why none. onlyExact leaves out
+// the looser steps of locate.
+func apply(path, raw string, edits []replacement, onlyExact bool) (edited, *agent.Result) {
 	if !utf8.ValidString(raw) {
 		r := agent.Failed("not_utf8", "%s is not UTF-8 text. Change it with bash, for example with sed.", path)
 		return edited{}, &r
@@ -84,7 +85,7 @@ func apply(path, raw string, edits []replacement) (edited, *agent.Result) {
 	var spans []span
 	done := edited{}
 	for i, e := range edits {
-		found, r := locate(path, doc.text, e)
+		found, r := locate(path, doc.text, e, onlyExact)
 		if line := placeholder(e.new, doc.text); r == nil && line > 0 {
 			r = omitted("newText", line)
 		}

@@ -3,6 +3,7 @@ package tools
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,14 +12,17 @@ import (
 
 // arguments reads the fields of a call. It takes what models send in place of what was asked for:
 // the field names of other tools, numbers and booleans as strings, a list as a string of JSON.
-// Fields that are not known are ignored. Problems are collected and answered together.
+// Fields that are not known are ignored, and it is known which. Problems are collected and answered
+// together.
 type arguments struct {
 	fields   map[string]json.RawMessage
+	asked    map[string]bool
+	unknown  []string // of lists inside
 	problems []string
 }
 
 func parse(raw json.RawMessage) *arguments {
-	a := &arguments{}
+	a := &arguments{asked: map[string]bool{}}
 	if err := json.Unmarshal(raw, &a.fields); err != nil {
 		a.fields = nil
 	}
@@ -28,6 +32,7 @@ func parse(raw json.RawMessage) *arguments {
 // get finds a field under any of its names; null is absent.
 func (a *arguments) get(names ...string) json.RawMessage {
 	for _, name := range names {
+		a.asked[name] = true
 		if raw, ok := a.fields[name]; ok && string(raw) != "null" {
 			return raw
 		}
@@ -102,6 +107,18 @@ func (a *arguments) path(fallback string) string {
 		a.problems = append(a.problems, "path is missing")
 	}
 	return fallback
+}
+
+// ignored are the fields that nobody asked for, sorted.
+func (a *arguments) ignored() []string {
+	names := slices.Clone(a.unknown)
+	for name := range a.fields {
+		if !a.asked[name] {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // failed is the answer to arguments that cannot be used, nil when they can.

@@ -2,7 +2,6 @@ package tools
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -38,10 +37,9 @@ func (t *bashTool) Spec() agent.ToolSpec {
 	return spec("bash", `{"type":"object","additionalProperties":false,"required":["command"],"properties":{"command":{"type":"string","minLength":1,"maxLength":8192,"description":"One command line; join with && or |"},"timeout":{"type":"integer","minimum":1,"maximum":600,"description":"Seconds, default 120"}}}`)
 }
 
-func (t *bashTool) Object(args json.RawMessage) string { return parse(args).text("command", "cmd") }
+func (t *bashTool) object(a *arguments) string { return a.text("command", "cmd") }
 
-func (t *bashTool) Run(ctx context.Context, args json.RawMessage) (agent.Result, error) {
-	a := parse(args)
+func (t *bashTool) run(ctx context.Context, a *arguments) (agent.Result, error) {
 	command := a.need("command", "cmd")
 	timeout := a.number("timeout", 1, 600, 120)
 	if r := a.failed(); r != nil {
@@ -117,6 +115,9 @@ func notes(done core.CommandResult, timeout int) []string {
 		list = append(list, fmt.Sprintf("[exit code %d; killed by signal %s]", done.Exit, done.Signal))
 	case done.Exit != 0:
 		list = append(list, fmt.Sprintf("[exit code %d]", done.Exit))
+	}
+	if note := networkNote(done.Refused); note != "" {
+		list = append(list, note)
 	}
 	if done.Survivors > 0 {
 		list = append(list, fmt.Sprintf("[it left %s running; they were ended]", plural(done.Survivors, "background process")))

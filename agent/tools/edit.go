@@ -15,18 +15,18 @@ const maxEdits = 20
 
 // editTool replaces pieces of one file.
 type editTool struct {
-	ws   core.Workspace
-	seen *seenFiles
+	ws    core.Workspace
+	seen  *seenFiles
+	exact bool
 }
 
 func (t *editTool) Spec() agent.ToolSpec {
 	return spec("edit", `{"type":"object","additionalProperties":false,"required":["path","edits"],"properties":{"path":{"type":"string"},"edits":{"type":"array","minItems":1,"maxItems":20,"items":{"type":"object","additionalProperties":false,"required":["oldText","newText"],"properties":{"oldText":{"type":"string","minLength":1,"description":"Exact current text; must occur once in the file"},"newText":{"type":"string"},"replaceAll":{"type":"boolean"}}}}}}`)
 }
 
-func (t *editTool) Object(args json.RawMessage) string { return parse(args).path("") }
+func (t *editTool) object(a *arguments) string { return a.path("") }
 
-func (t *editTool) Run(ctx context.Context, args json.RawMessage) (agent.Result, error) {
-	a := parse(args)
+func (t *editTool) run(ctx context.Context, a *arguments) (agent.Result, error) {
 	given := a.path("")
 	edits := a.edits()
 	if r := a.failed(); r != nil {
@@ -43,7 +43,7 @@ func (t *editTool) Run(ctx context.Context, args json.RawMessage) (agent.Result,
 	if r := protected(file.Path); r != nil {
 		return *r, nil
 	}
-	done, r := apply(p, string(file.Data), edits)
+	done, r := apply(p, string(file.Data), edits, t.exact)
 	if r != nil {
 		return *r, nil
 	}
@@ -94,9 +94,12 @@ func (a *arguments) edits() []replacement {
 	}
 	edits := make([]replacement, 0, len(list))
 	for i, fields := range list {
-		one := &arguments{fields: fields}
-		edits = append(edits, one.edit(fmt.Sprintf("edits[%d].", i)))
+		one, prefix := &arguments{fields: fields, asked: map[string]bool{}}, fmt.Sprintf("edits[%d].", i)
+		edits = append(edits, one.edit(prefix))
 		a.problems = append(a.problems, one.problems...)
+		for _, name := range one.ignored() {
+			a.unknown = append(a.unknown, prefix+name)
+		}
 	}
 	return edits
 }

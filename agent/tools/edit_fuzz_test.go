@@ -24,7 +24,7 @@ func FuzzApply(f *testing.F) {
 			return
 		}
 		edits := []replacement{{old: lf(old), new: lf(new), all: all}}
-		got, r := apply("f", file, edits)
+		got, r := apply("f", file, edits, false)
 		if r != nil {
 			if r.Code == "" || !strings.HasPrefix(r.Text, "Error (") {
 				t.Errorf("refused without a reason: %+v", r)
@@ -44,7 +44,7 @@ func FuzzApply(f *testing.F) {
 			}
 			return
 		}
-		spans, r := locate("f", doc.text, edits[0])
+		spans, r := locate("f", doc.text, edits[0], false)
 		if r != nil || len(spans) != 1 {
 			t.Fatalf("%v, %d spans", r, len(spans))
 		}
@@ -79,7 +79,7 @@ func TestEdit_ChangesNothingOutsideTheMatch(t *testing.T) {
 		if r := a.failed(); r != nil {
 			t.Fatalf("%s: %s", raw, r.Text)
 		}
-		got, r := apply("f", trial.file, edits)
+		got, r := apply("f", trial.file, edits, false)
 		if problem := trial.judge(edits, got.text, r); problem != "" {
 			t.Fatalf("%s\n%s edits of %q\n%s\ngave %q", problem, trial.kind, trial.file, raw, got.text)
 		}

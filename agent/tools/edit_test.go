@@ -57,7 +57,7 @@ func TestApply(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, r := apply("f.txt", test.file, test.edits)
+			got, r := apply("f.txt", test.file, test.edits, false)
 			if test.code != "" {
 				if r == nil || r.Code != test.code || !strings.Contains(r.Text, test.says) {
 					t.Fatalf("got %q and %+v, want %s with %q", got.text, r, test.code, test.says)
@@ -99,7 +99,7 @@ func TestApply_DiffIsTrue(t *testing.T) {
 		if random.IntN(3) == 0 {
 			edits = append(edits, replacement{old: "\nthe end has no newline", new: []string{"", "\n", "\nx\ny", " joined"}[random.IntN(4)]})
 		}
-		got, r := apply("f", text, edits)
+		got, r := apply("f", text, edits, false)
 		if r != nil {
 			continue // two edits chose one line
 		}
@@ -131,11 +131,11 @@ func TestApply_DiffIsTrue(t *testing.T) {
 func TestApply_IsLinearInRepetition(t *testing.T) {
 	t.Parallel()
 	lines := strings.Repeat("a\n", 100_000)
-	got, r := apply("f", lines, []replacement{{old: "\n", new: " ", all: true}})
+	got, r := apply("f", lines, []replacement{{old: "\n", new: " ", all: true}}, false)
 	if r != nil || got.text != strings.Repeat("a ", 100_000) {
 		t.Errorf("joining all lines: %+v", r)
 	}
-	if _, r = apply("f", lines, []replacement{{old: strings.Repeat(" a\n", 50_000) + " b\n", new: "x"}}); r == nil || r.Code != "not_found" {
+	if _, r = apply("f", lines, []replacement{{old: strings.Repeat(" a\n", 50_000) + " b\n", new: "x"}}, false); r == nil || r.Code != "not_found" {
 		t.Errorf("the same line over and over at another indentation: %+v", r)
 	}
 }

@@ -2,7 +2,6 @@ package tools
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -17,10 +16,9 @@ func (t *findTool) Spec() agent.ToolSpec {
 	return spec("find", `{"type":"object","additionalProperties":false,"required":["pattern"],"properties":{"pattern":{"type":"string","minLength":1,"description":"Glob, e.g. *.ts or src/**/*.go"},"path":{"type":"string"},"limit":{"type":"integer","minimum":1,"maximum":1000}}}`)
 }
 
-func (t *findTool) Object(args json.RawMessage) string { return parse(args).text("pattern", "glob") }
+func (t *findTool) object(a *arguments) string { return a.text("pattern", "glob") }
 
-func (t *findTool) Run(ctx context.Context, args json.RawMessage) (agent.Result, error) {
-	a := parse(args)
+func (t *findTool) run(ctx context.Context, a *arguments) (agent.Result, error) {
 	pattern := strings.TrimPrefix(a.need("pattern", "glob"), core.RepoDir+"/")
 	given := a.path(".")
 	limit := a.number("limit", 1, 1000, 200)

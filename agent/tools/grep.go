@@ -2,7 +2,6 @@ package tools
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -17,10 +16,9 @@ func (t *grepTool) Spec() agent.ToolSpec {
 	return spec("grep", `{"type":"object","additionalProperties":false,"required":["pattern"],"properties":{"pattern":{"type":"string","minLength":1},"path":{"type":"string"},"glob":{"type":"string"},"ignoreCase":{"type":"boolean"},"literal":{"type":"boolean"},"context":{"type":"integer","minimum":0,"maximum":5},"limit":{"type":"integer","minimum":1,"maximum":1000}}}`)
 }
 
-func (t *grepTool) Object(args json.RawMessage) string { return parse(args).text("pattern") }
+func (t *grepTool) object(a *arguments) string { return a.text("pattern") }
 
-func (t *grepTool) Run(ctx context.Context, args json.RawMessage) (agent.Result, error) {
-	a := parse(args)
+func (t *grepTool) run(ctx context.Context, a *arguments) (agent.Result, error) {
 	q := core.SearchQuery{
 		Pattern:    a.need("pattern"),
 		Glob:       a.text("glob", "include"),

@@ -2,7 +2,6 @@ package tools
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -19,10 +18,9 @@ func (t *lsTool) Spec() agent.ToolSpec {
 	return spec("ls", `{"type":"object","additionalProperties":false,"properties":{"path":{"type":"string"},"limit":{"type":"integer","minimum":1,"maximum":2000}}}`)
 }
 
-func (t *lsTool) Object(args json.RawMessage) string { return parse(args).path(".") }
+func (t *lsTool) object(a *arguments) string { return a.path(".") }
 
-func (t *lsTool) Run(ctx context.Context, args json.RawMessage) (agent.Result, error) {
-	a := parse(args)
+func (t *lsTool) run(ctx context.Context, a *arguments) (agent.Result, error) {
 	given := a.path(".")
 	limit := a.number("limit", 1, 2000, 500)
 	if r := a.failed(); r != nil {

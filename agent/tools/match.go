@@ -29,8 +29,9 @@ func (k matchKind) note() string {
 }
 
 // locate finds where an edit applies: exactly, else with spaces and typography folded, else at
-// another indentation. Each step must give one place only; guessing would edit the wrong one.
-func locate(path, text string, e replacement) ([]span, *agent.Result) {
+// another indentation, unless onlyExact. Each step must give one place only; guessing would edit the
+// wrong one.
+func locate(path, text string, e replacement, onlyExact bool) ([]span, *agent.Result) {
 	if e.old == e.new {
 		r := agent.Failed("no_change", "oldText and newText are the same. If the file is as you want it, no edit is needed.")
 		return nil, &r
@@ -41,7 +42,11 @@ func locate(path, text string, e replacement) ([]span, *agent.Result) {
 		}
 		return nil, notThere(path, text, e)
 	}
-	for _, find := range []func(string, replacement) []span{exact, folded, indented} {
+	steps := []func(string, replacement) []span{exact, folded, indented}
+	if onlyExact {
+		steps = steps[:1]
+	}
+	for _, find := range steps {
 		switch spans := find(text, e); len(spans) {
 		case 0:
 		case 1:

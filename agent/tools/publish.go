@@ -2,7 +2,6 @@ package tools
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -23,10 +22,9 @@ func (t *publishTool) Spec() agent.ToolSpec {
 	return spec("publish_pull_request", `{"type":"object","additionalProperties":false,"required":["title","body"],"properties":{"title":{"type":"string","minLength":1,"maxLength":120},"body":{"type":"string","maxLength":8192}}}`)
 }
 
-func (t *publishTool) Object(args json.RawMessage) string { return parse(args).text("title") }
+func (t *publishTool) object(a *arguments) string { return a.text("title") }
 
-func (t *publishTool) Run(ctx context.Context, args json.RawMessage) (agent.Result, error) {
-	a := parse(args)
+func (t *publishTool) run(ctx context.Context, a *arguments) (agent.Result, error) {
 	title := strings.Join(strings.Fields(a.need("title")), " ")
 	body := a.need("body")
 	if r := a.failed(); r != nil {
@@ -51,6 +49,9 @@ func (t *publishTool) Run(ctx context.Context, args json.RawMessage) (agent.Resu
 		verb = "Created"
 	}
 	text := fmt.Sprintf("%s pull request #%d %s (%s, +%d −%d)", verb, done.Number, done.URL, plural(done.Files, "file"), done.Additions, done.Deletions)
+	if done.Merged > 0 {
+		text += fmt.Sprintf("\nMerged with %s that others had pushed to the branch; read files again before you edit them.", plural(done.Merged, "commit"))
+	}
 	if len(done.LeftOut) > 0 {
 		text += "\nLeft out: " + strings.Join(printedAll("", done.LeftOut), ", ")
 	}

@@ -2,7 +2,6 @@ package tools
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -20,18 +19,18 @@ const utf8BOM = "\xEF\xBB\xBF"
 
 // readTool shows whole lines of one text file.
 type readTool struct {
-	ws   core.Workspace
-	seen *seenFiles
+	ws       core.Workspace
+	seen     *seenFiles
+	numbered bool
 }
 
 func (t *readTool) Spec() agent.ToolSpec {
 	return spec("read", `{"type":"object","additionalProperties":false,"required":["path"],"properties":{"path":{"type":"string","description":"File, relative to the repository root"},"offset":{"type":"integer","minimum":1,"description":"First line, from 1"},"limit":{"type":"integer","minimum":1,"maximum":2000,"description":"Number of lines"}}}`)
 }
 
-func (t *readTool) Object(args json.RawMessage) string { return parse(args).path("") }
+func (t *readTool) object(a *arguments) string { return a.path("") }
 
-func (t *readTool) Run(ctx context.Context, args json.RawMessage) (agent.Result, error) {
-	a := parse(args)
+func (t *readTool) run(ctx context.Context, a *arguments) (agent.Result, error) {
 	given := a.path("")
 	offset := a.number("offset", 1, 1<<30, 1)
 	limit := a.number("limit", 1, maxLines, maxLines)
@@ -50,11 +49,12 @@ func (t *readTool) Run(ctx context.Context, args json.RawMessage) (agent.Result,
 		return binaryFile(p, file, "Only text can be read. With bash, file and head -c tell more."), nil
 	}
 	t.seen.note(p, file.Data)
-	return show(p, string(file.Data), offset, limit), nil
+	return show(p, string(file.Data), offset, limit, t.numbered), nil
 }
 
-// show cuts whole lines out of content and adds the notes that the model needs to go on.
-func show(p, content string, offset, limit int) agent.Result {
+// show cuts whole lines out of content, numbered if wished, and adds the notes that the model needs to
+// go on.
+func show(p, content string, offset, limit int, numbered bool) agent.Result {
 	text, bom := strings.CutPrefix(content, utf8BOM)
 	crlf, newlines := strings.Count(text, "\r\n"), strings.Count(text, "\n")
 	text = lf(text)
@@ -69,11 +69,15 @@ func show(p, content string, offset, limit int) agent.Result {
 	next, control := offset-1, false
 	for ; next < len(lines) && next-offset+1 < limit; next++ {
 		line := visible(lines[next])
-		if b.Len()+len(line) > maxText && next > offset-1 {
-			break
+		shown := cutLine(line, next+1)
+		if numbered {
+			shown = fmt.Sprintf("%d\t%s", next+1, shown)
+		}
+		if b.Len()+len(shown) > maxText {
+			break // never at the first: a cut line is shorter
 		}
 		control = control || line != strings.ToValidUTF8(lines[next], "\uFFFD")
-		b.WriteString(cutLine(line, next+1))
+		b.WriteString(shown)
 	}
 	rest := next < len(lines)
 	var notes []string

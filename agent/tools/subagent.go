@@ -2,7 +2,6 @@ package tools
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -25,13 +24,12 @@ func (t *subagentTool) Spec() agent.ToolSpec {
 	return spec("subagent", `{"type":"object","additionalProperties":false,"required":["task"],"properties":{"task":{"type":"string","minLength":1,"maxLength":4000,"description":"A self-contained question to investigate"}}}`)
 }
 
-// Object is the question in one line.
-func (t *subagentTool) Object(args json.RawMessage) string {
-	return redact.Line(parse(args).text("task"), 200)
+// object is the question in one line.
+func (t *subagentTool) object(a *arguments) string {
+	return redact.Line(a.text("task"), 200)
 }
 
-func (t *subagentTool) Run(ctx context.Context, args json.RawMessage) (agent.Result, error) {
-	a := parse(args)
+func (t *subagentTool) run(ctx context.Context, a *arguments) (agent.Result, error) {
 	task := strings.TrimSpace(a.need("task", "prompt", "description"))
 	if r := a.failed(); r != nil {
 		return *r, nil

@@ -39,21 +39,21 @@ func TestSubagent(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tool := &subagentTool{investigate: func(_ context.Context, task string) (agent.Report, error) {
+			tool := called{tool: &subagentTool{investigate: func(_ context.Context, task string) (agent.Report, error) {
 				if task != "Where?" {
 					t.Errorf("task %q", task)
 				}
 				return test.report, nil
-			}}
+			}}}
 			got, err := tool.Run(t.Context(), json.RawMessage(test.args))
 			if err != nil || got.Text != test.want || got.Detail != test.detail {
 				t.Errorf("%v, detail %q, text %q", err, got.Detail, got.Text)
 			}
 		})
 	}
-	tool := &subagentTool{investigate: func(context.Context, string) (agent.Report, error) {
+	tool := called{tool: &subagentTool{investigate: func(context.Context, string) (agent.Report, error) {
 		return agent.Report{}, core.ErrLeaseLost
-	}}
+	}}}
 	if _, err := tool.Run(t.Context(), json.RawMessage(`{"task":"x"}`)); !errors.Is(err, core.ErrLeaseLost) {
 		t.Errorf("got %v", err)
 	}

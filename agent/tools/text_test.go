@@ -64,14 +64,14 @@ func FuzzShow(f *testing.F) {
 		limit = min(max(limit, 1), maxLines)
 		text, _ := strings.CutPrefix(content, utf8BOM)
 		lines := splitLines(lf(text))
-		if r := show("f", content, max(offset, 1), limit); r.Text == "" || !utf8.ValidString(r.Text) || len(r.Text) > maxText+maxLine*utf8.UTFMax {
+		if r := show("f", content, max(offset, 1), limit, true); r.Text == "" || !utf8.ValidString(r.Text) || len(r.Text) > maxText+maxLine*utf8.UTFMax {
 			t.Fatalf("%d bytes, %q", len(r.Text), r.Code)
 		}
 		if len(lines) == 0 {
 			return
 		}
 		for next, pages := 1, 0; next > 0; pages++ {
-			r := show("f", content, next, limit)
+			r := show("f", content, next, limit, false)
 			if r.Code != "" || visible(r.Text) != r.Text || pages > len(lines) {
 				t.Fatalf("page %d from line %d: %q", pages, next, r.Text)
 			}
@@ -101,7 +101,7 @@ func FuzzArguments(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		for _, tool := range New(agent.Env{}) {
+		for _, tool := range (Options{}).New(agent.Env{}) {
 			if object := tool.Object(raw); !utf8.ValidString(object) {
 				t.Errorf("%s acts on %q", tool.Spec().Name, object)
 			}
@@ -136,7 +136,7 @@ func (stuck) Search(ctx context.Context, _ core.SearchQuery) (core.SearchResult,
 func TestTools_LookingAtFilesEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		for _, tool := range New(agent.Env{Workspace: stuck{}}) {
+		for _, tool := range (Options{}).New(agent.Env{Workspace: stuck{}}) {
 			if tool.Spec().Name != "grep" {
 				continue
 			}

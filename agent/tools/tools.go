@@ -18,42 +18,59 @@ import (
 	"agent-sandboxing/prompts"
 )
 
+// Options are the choices that models differ in. They hold for every invocation.
+type Options struct {
+	NumberLines bool // read begins each line with its number
+	ExactEdits  bool // edit takes no text that only differs in spaces, typography or indentation
+}
+
 // New makes the tools of one invocation. They share which files the model has seen.
-func New(env agent.Env) []agent.Tool {
+func (o Options) New(env agent.Env) []agent.Tool {
 	seen := &seenFiles{hashes: map[string]string{}}
-	list := []agent.Tool{
-		&readTool{ws: env.Workspace, seen: seen},
-		&writeTool{ws: env.Workspace, seen: seen},
-		&editTool{ws: env.Workspace, seen: seen},
-		&grepTool{ws: env.Workspace},
-		&findTool{ws: env.Workspace},
-		&lsTool{ws: env.Workspace},
+	return []agent.Tool{
+		called{&readTool{ws: env.Workspace, seen: seen, numbered: o.NumberLines}, fileTimeout},
+		called{&writeTool{ws: env.Workspace, seen: seen}, fileTimeout},
+		called{&editTool{ws: env.Workspace, seen: seen, exact: o.ExactEdits}, fileTimeout},
+		called{&grepTool{ws: env.Workspace}, fileTimeout},
+		called{&findTool{ws: env.Workspace}, fileTimeout},
+		called{&lsTool{ws: env.Workspace}, fileTimeout},
+		called{&bashTool{ws: env.Workspace, policy: env.Policy, message: env.MessageID}, 0},
+		called{&publishTool{publisher: env.Publisher}, 0},
+		called{&subagentTool{investigate: env.Investigate}, 0},
 	}
-	for i, tool := range list {
-		list[i] = limited{Tool: tool, timeout: fileTimeout}
-	}
-	return append(list,
-		&bashTool{ws: env.Workspace, policy: env.Policy, message: env.MessageID},
-		&publishTool{publisher: env.Publisher},
-		&subagentTool{investigate: env.Investigate})
 }
 
 // fileTimeout bounds one call of a tool that looks at files or changes one.
 const fileTimeout = 30 * time.Second
 
-// limited ends a call that takes too long with an answer for the model.
-type limited struct {
-	agent.Tool
+// tool is one tool of this package. It gets its arguments parsed, and they know what it asked them for.
+type tool interface {
+	Spec() agent.ToolSpec
+	object(a *arguments) string
+	run(ctx context.Context, a *arguments) (agent.Result, error)
+}
+
+// called is a tool as the agent calls it. After timeout, when there is one, the answer says so.
+type called struct {
+	tool
 	timeout time.Duration
 }
 
-func (l limited) Run(ctx context.Context, args json.RawMessage) (agent.Result, error) {
-	within, cancel := context.WithTimeout(ctx, l.timeout)
-	defer cancel()
-	r, err := l.Tool.Run(within, args)
-	if errors.Is(err, context.DeadlineExceeded) && within.Err() != nil && ctx.Err() == nil {
-		return agent.Failed("timed_out", "%s was stopped after %s. Ask for less: a narrower path, pattern or glob.", l.Spec().Name, l.timeout), nil
+func (c called) Object(args json.RawMessage) string { return c.object(parse(args)) }
+
+func (c called) Run(ctx context.Context, args json.RawMessage) (agent.Result, error) {
+	within := ctx
+	if c.timeout > 0 {
+		var cancel context.CancelFunc
+		within, cancel = context.WithTimeout(ctx, c.timeout)
+		defer cancel()
 	}
+	a := parse(args)
+	r, err := c.run(within, a)
+	if errors.Is(err, context.DeadlineExceeded) && within.Err() != nil && ctx.Err() == nil {
+		r, err = agent.Failed("timed_out", "%s was stopped after %s. Ask for less: a narrower path, pattern or glob.", c.Spec().Name, c.timeout), nil
+	}
+	r.Ignored = a.ignored()
 	return r, err
 }
 

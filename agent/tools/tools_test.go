@@ -29,6 +29,11 @@ type bench struct {
 
 func setup(t *testing.T, files map[string]string) *bench {
 	t.Helper()
+	return setupWith(t, tools.Options{}, files)
+}
+
+func setupWith(t *testing.T, o tools.Options, files map[string]string) *bench {
+	t.Helper()
 	dir := t.TempDir()
 	ws, err := memory.New(dir)
 	if err != nil {
@@ -44,7 +49,7 @@ func setup(t *testing.T, files map[string]string) *bench {
 	}
 	b := &bench{t: t, repo: filepath.Join(dir, "workspace", "repo"), set: map[string]agent.Tool{}}
 	env := agent.Env{Workspace: ws, Policy: core.PolicySeed, MessageID: core.NewID[core.MessageID](), Publisher: refusing{}}
-	for _, tool := range tools.New(env) {
+	for _, tool := range o.New(env) {
 		b.set[tool.Spec().Name] = tool
 	}
 	return b
@@ -98,7 +103,7 @@ func TestTools_AreDeclaredAsSpecified(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := map[string]bool{}
-	for _, tool := range tools.New(agent.Env{}) {
+	for _, tool := range (tools.Options{}).New(agent.Env{}) {
 		spec := tool.Spec()
 		known[spec.Name] = true
 		var schema jsonschema.Schema

@@ -2,7 +2,6 @@ package tools
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -21,10 +20,9 @@ func (t *writeTool) Spec() agent.ToolSpec {
 	return spec("write", `{"type":"object","additionalProperties":false,"required":["path","content"],"properties":{"path":{"type":"string"},"content":{"type":"string","description":"The full new text of the file"}}}`)
 }
 
-func (t *writeTool) Object(args json.RawMessage) string { return parse(args).path("") }
+func (t *writeTool) object(a *arguments) string { return a.path("") }
 
-func (t *writeTool) Run(ctx context.Context, args json.RawMessage) (agent.Result, error) {
-	a := parse(args)
+func (t *writeTool) run(ctx context.Context, a *arguments) (agent.Result, error) {
 	given := a.path("")
 	content := a.need("content")
 	if r := a.failed(); r != nil {

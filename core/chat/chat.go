@@ -42,6 +42,19 @@ type Store interface {
 	// SetRepositoryPolicy keeps and audits the choice; "" takes it back.
 	SetRepositoryPolicy(ctx context.Context, r core.Repository, p core.BashPolicy, by core.UserID) error
 
+	// RepositoryEgress is the mode that an administrator chose, "" when none did.
+	RepositoryEgress(ctx context.Context, id core.RepositoryID) (core.EgressMode, error)
+	// SetRepositoryEgress keeps and audits the choice; "" takes it back.
+	SetRepositoryEgress(ctx context.Context, r core.Repository, m core.EgressMode, by core.UserID) error
+	// RepositoryHosts is the repository's list, by name.
+	RepositoryHosts(ctx context.Context, id core.RepositoryID) ([]core.RepositoryHost, error)
+	// AddRepositoryHost and RemoveRepositoryHost change the list and audit it; a repetition changes
+	// nothing. With a session its log says so, too. Conflict hosts_full.
+	AddRepositoryHost(ctx context.Context, r core.Repository, host string, by core.User, session core.SessionID) error
+	RemoveRepositoryHost(ctx context.Context, r core.Repository, host string, by core.UserID) error
+	// Egress sums up what the session's sandbox has reached, with its limit newest rows (0: all).
+	Egress(ctx context.Context, id core.SessionID, limit int) (core.EgressSummary, error)
+
 	// PostMessage queues; a repeated ClientKey returns the first one. Conflict session_archived,
 	// too_many_active.
 	PostMessage(ctx context.Context, n core.NewMessage) (core.Message, error)
@@ -71,6 +84,8 @@ type Store interface {
 	// PullRequest is the session's pull request, nil when there is none.
 	PullRequest(ctx context.Context, id core.SessionID) (*core.PullRequest, error)
 	Publication(ctx context.Context, session core.SessionID, id core.PublicationID) (core.Publication, error)
+	// CancelWaitingPublication ends an attempt that waits for GitHub; Conflict publish_not_waiting else.
+	CancelWaitingPublication(ctx context.Context, session core.SessionID, id core.PublicationID) error
 	// LastPublished is the newest publication of the session whose push was done, nil when none.
 	LastPublished(ctx context.Context, id core.SessionID) (*core.Publication, error)
 	Workers(ctx context.Context) ([]core.Worker, error)

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 
@@ -17,6 +18,10 @@ type Options struct {
 
 	// BashPolicy, or a stricter one of the repository, is frozen on each new session; "" means core.PolicySeed.
 	BashPolicy core.BashPolicy
+	// EgressMode is the loosest mode that a session may have; "" means core.EgressNone. EgressHosts are
+	// the operator's hosts, which EgressAllowlist lets through in every repository.
+	EgressMode  core.EgressMode
+	EgressHosts []string
 	// MaxActive bounds one person's unfinished messages; 0 means DefaultMaxActive.
 	MaxActive int
 	// MaxSteps is how many steps a message may ask for; 0 means DefaultMaxSteps.
@@ -46,6 +51,8 @@ type Service struct {
 	gate       Gate
 	log        *slog.Logger
 	bashPolicy core.BashPolicy
+	egressMode core.EgressMode
+	hosts      []string
 	maxActive  int
 	maxSteps   int
 
@@ -77,6 +84,8 @@ func New(o Options) *Service {
 		gate:          o.Gate,
 		log:           o.Log,
 		bashPolicy:    o.BashPolicy,
+		egressMode:    cmp.Or(o.EgressMode, core.EgressNone),
+		hosts:         o.EgressHosts,
 		maxActive:     o.MaxActive,
 		maxSteps:      o.MaxSteps,
 		installations: newRecent[core.UserID, []core.Installation](listTTL),

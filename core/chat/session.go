@@ -17,7 +17,8 @@ type CreateRequest struct {
 	Branch       string // "" means the default branch
 	ShownSHA     string
 	Text         string
-	ClientKey    string // "" makes a fresh one: then a double submit is two sessions
+	Egress       core.EgressMode // "" means the loosest that the repository may have
+	ClientKey    string          // "" makes a fresh one: then a double submit is two sessions
 }
 
 // Bounds of what a person may type, in bytes and runes.
@@ -70,6 +71,10 @@ func (s *Service) Create(ctx context.Context, user core.User, r CreateRequest) (
 	if err != nil {
 		return core.ChatSession{}, err
 	}
+	egress, err := s.egressFor(ctx, repo.ID, r.Egress)
+	if err != nil {
+		return core.ChatSession{}, err
+	}
 	id := core.NewID[core.SessionID]()
 	return s.store.CreateSession(ctx, core.NewSession{
 		Session: core.ChatSession{
@@ -82,6 +87,7 @@ func (s *Service) Create(ctx context.Context, user core.User, r CreateRequest) (
 			Branch:           core.BranchFor(id),
 			Title:            titleOf(text),
 			BashPolicy:       policy.Effective,
+			EgressMode:       egress,
 		},
 		Text:      text,
 		ClientKey: key,

@@ -10,6 +10,8 @@ import (
 type View struct {
 	core.Timeline
 	Rights Rights
+	// Policy is what the sandbox may reach now.
+	Policy core.EgressPolicy
 }
 
 // Timeline reads what a session page shows: the last limit events (0: all) before sequence before
@@ -23,7 +25,7 @@ func (s *Service) Timeline(ctx context.Context, user core.User, id core.SessionI
 	if err != nil {
 		return View{}, err
 	}
-	return View{Timeline: t, Rights: rights}, nil
+	return View{Timeline: t, Rights: rights, Policy: s.egressPolicy(t)}, nil
 }
 
 // Reread is Timeline for a stream that has opened the session and asks again at intervals.
@@ -32,7 +34,7 @@ func (s *Service) Reread(ctx context.Context, id core.SessionID, rights Rights, 
 	if err != nil {
 		return View{}, err
 	}
-	return View{Timeline: t, Rights: rights}, nil
+	return View{Timeline: t, Rights: rights, Policy: s.egressPolicy(t)}, nil
 }
 
 // Growing reads a message for a stream that has opened the session, while its answer grows.

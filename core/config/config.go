@@ -47,6 +47,7 @@ type Config struct {
 	Model   Model
 	Limits  Limits
 	Sandbox Sandbox `envPrefix:"SANDBOX_"`
+	Egress  Egress
 	// DockerHost is the daemon's address; empty means the local socket.
 	DockerHost string `env:"DOCKER_HOST"`
 
@@ -56,6 +57,7 @@ type Config struct {
 
 	BashPolicy core.BashPolicy `env:"BASH_POLICY" envDefault:"seed"`
 	CloneDepth int             `env:"CLONE_DEPTH" envDefault:"50"`
+	CloneMax   int64           `env:"CLONE_MAX_MIB" envDefault:"4096"` // what one fetch may bring
 }
 
 // GitHub is the App's registration. BaseURL empty means github.com.
@@ -82,6 +84,11 @@ type Model struct {
 	ModelBaseURL     string `env:"MODEL_BASE_URL" envDefault:"https://openrouter.ai/api/v1"`
 	OpenRouterAPIKey Secret `env:"OPENROUTER_API_KEY"`
 	AgentModel       string `env:"AGENT_MODEL" envDefault:"anthropic/claude-sonnet-4.5"`
+	// AgentSummaryModel writes the summaries between turns; empty is AgentModel.
+	AgentSummaryModel string `env:"AGENT_SUMMARY_MODEL"`
+	// How this model works best with files.
+	AgentLineNumbers bool `env:"AGENT_LINE_NUMBERS"` // in what read shows
+	AgentExactEdits  bool `env:"AGENT_EXACT_EDITS"`  // no edit where only spaces, quotes or indentation differ
 	// ContextWindow is how much the model takes, its answer included, in tokens.
 	ContextWindow int `env:"MODEL_CONTEXT_WINDOW" envDefault:"128000"`
 	// ModelLabel is shown on every page; a demo says with it that its model is scripted.
@@ -120,9 +127,12 @@ type Sandbox struct {
 	Image      string  `env:"IMAGE"`
 	Runtime    string  `env:"RUNTIME" envDefault:"runc"`
 	MaxRunning int     `env:"MAX_RUNNING" envDefault:"8"`
+	Warm       int     `env:"WARM" envDefault:"2"` // sandboxes that run ahead of sessions
 	Memory     int64   `env:"MEMORY" envDefault:"2048"`
 	CPUs       float64 `env:"CPUS" envDefault:"2"`
 	PIDs       int64   `env:"PIDS" envDefault:"512"`
+	// CAFile is the bundle of authorities that sandboxes trust; empty means the host's.
+	CAFile string `env:"CA_FILE"`
 }
 
 // Load reads the process's environment for a role.
@@ -152,6 +162,7 @@ func (c *Config) fill(vars map[string]string) {
 	}
 	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
 	c.GitHub.BaseURL = strings.TrimRight(c.GitHub.BaseURL, "/")
+	c.Egress.fill()
 	if c.DataDir == "" {
 		c.DataDir = defaultDataDir(os.Getuid(), vars)
 	}
@@ -212,6 +223,7 @@ func (c *Config) check(role Role) []error {
 	default:
 		add("BASH_POLICY must be seed, build, readonly or open")
 	}
+	p = append(p, c.Egress.check()...) // web freezes the mode on each new session
 	p = append(p, c.Limits.checkWork()...)
 	if c.EnableFixtures && !filepath.IsAbs(c.FixturesDir) {
 		add("ENABLE_FIXTURES needs FIXTURES_DIR, an absolute path")
@@ -256,6 +268,9 @@ func (c *Config) checkWorker() []error {
 	if c.Sandbox.MaxRunning < 1 {
 		p = append(p, errors.New("SANDBOX_MAX_RUNNING must be at least 1"))
 	}
+	if c.Sandbox.Warm < 0 {
+		p = append(p, errors.New("SANDBOX_WARM must be 0 (none) or a number of sandboxes"))
+	}
 	if c.Sandbox.Memory < 128 {
 		p = append(p, errors.New("SANDBOX_MEMORY must be at least 128; it is in MiB"))
 	}
@@ -265,8 +280,14 @@ func (c *Config) checkWorker() []error {
 	if c.Sandbox.PIDs < 32 {
 		p = append(p, errors.New("SANDBOX_PIDS must be at least 32"))
 	}
+	if err := checkCAFile(c.Sandbox.CAFile); err != nil {
+		p = append(p, err)
+	}
 	if c.CloneDepth < 0 {
 		p = append(p, errors.New("CLONE_DEPTH must be 0 (everything) or a number of commits"))
+	}
+	if c.CloneMax < 1 {
+		p = append(p, errors.New("CLONE_MAX_MIB must be at least 1"))
 	}
 	return p
 }

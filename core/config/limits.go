@@ -74,6 +74,9 @@ func (c *Config) checkMoney() []error {
 		p = append(p, errors.New("AGENT_MAX_COST_USD, SESSION_MAX_COST_USD and USER_MONTH_MAX_COST_USD need known prices, and only the dialect openrouter tells them: "+
 			"set MODEL_PRICE_INPUT and MODEL_PRICE_OUTPUT, in dollars for a million tokens (0 when they are free)"))
 	}
+	if l.Money() && m.AgentSummaryModel != "" && !m.ReportsCost() {
+		p = append(p, errors.New("AGENT_SUMMARY_MODEL goes with a cap on money only where the endpoint tells each cost (the dialect openrouter): MODEL_PRICE_… are those of AGENT_MODEL"))
+	}
 	return p
 }
 

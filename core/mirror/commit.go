@@ -19,6 +19,7 @@ import (
 type Commit struct {
 	Tree    string
 	Parent  string
+	Merged  string // a second parent, "" for none
 	Message string
 	Name    string // of author and committer
 	Email   string
@@ -31,7 +32,11 @@ func (q *Quarantine) Commit(ctx context.Context, c Commit) (string, error) {
 		return "", errors.New("the commit's identity or message cannot be written")
 	}
 	who := fmt.Sprintf("%s <%s> %d +0000", c.Name, c.Email, c.When.Unix())
-	raw := fmt.Sprintf("tree %s\nparent %s\nauthor %s\ncommitter %s\n\n%s\n", c.Tree, c.Parent, who, who, strings.TrimRight(c.Message, "\n"))
+	parents := "parent " + c.Parent
+	if c.Merged != "" {
+		parents += "\nparent " + c.Merged
+	}
+	raw := fmt.Sprintf("tree %s\n%s\nauthor %s\ncommitter %s\n\n%s\n", c.Tree, parents, who, who, strings.TrimRight(c.Message, "\n"))
 	return q.m.git.line(ctx, call{
 		dir: q.dir, args: []string{"hash-object", "-t", "commit", "-w", "--stdin"}, stdin: strings.NewReader(raw),
 	})
@@ -44,6 +49,21 @@ func (q *Quarantine) IsAncestor(ctx context.Context, ancestor, commit string) (b
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// Contains says whether a commit is there at all and an ancestor of head.
+func (q *Quarantine) Contains(ctx context.Context, commit, head string) (bool, error) {
+	if !isSHA(commit) {
+		return false, nil
+	}
+	kind, err := q.m.git.line(ctx, call{dir: q.dir, config: hostileConfig, args: []string{"cat-file", "-t", commit}})
+	if ended(ctx, err) {
+		return false, context.Cause(ctx)
+	}
+	if err != nil || kind != "commit" {
+		return false, nil
+	}
+	return q.IsAncestor(ctx, commit, head)
 }
 
 // TreeOf is the tree of a commit.
@@ -137,8 +157,8 @@ func (m *Mirror) FetchBranch(ctx context.Context, repo core.Repository, token co
 		return "", err
 	}
 	const ref = "refs/agent/branch"
-	err = m.git.run(ctx, call{
-		dir: q.dir, config: lenientFsck, remote: r, timeout: fetchTimeout,
+	err = m.bring(ctx, call{
+		dir: q.dir, remote: r,
 		args: []string{"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", r.url, "+refs/heads/" + branch + ":" + ref},
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,9 +24,13 @@ type attempt struct {
 	known  *core.PullRequest // as we recorded it, nil before the first
 	pull   *core.PullRequest // as GitHub has it, nil when there is none
 	head   string            // of the session's branch on GitHub, "" when absent
+
+	merged int      // commits of others that were merged
+	theirs []string // the trees before and after that merge
 }
 
 func (a *attempt) run(ctx context.Context, ws core.PlatformWorkspace) (core.PublishResult, error) {
+	a.p.WaitingUntil, a.p.WaitingReason = time.Time{}, ""
 	if a.p.CreatedAt.IsZero() { // the agent's own: the row begins here
 		a.p.CreatedAt = time.Now()
 		if err := a.save(ctx, core.EventPublicationRequested); err != nil {
@@ -111,11 +116,7 @@ func (a *attempt) mayContinue(ctx context.Context) error {
 		}
 		return err
 	}
-	prior, err := a.store.PublicationByCommit(ctx, a.session.ID, a.head)
-	if err == nil && prior == nil {
-		err = remoteChanged()
-	}
-	return err
+	return nil
 }
 
 func remoteChanged() error {
@@ -141,24 +142,28 @@ func (a *attempt) push(ctx context.Context, ws core.PlatformWorkspace) (core.Pub
 		return core.PublishResult{}, nothing(set)
 	}
 	a.p.LeftOut = set.leftOut
-	parent := q.Base
-	if a.head != "" {
-		parent = a.head
-		published, err := a.fetch(ctx, q)
-		if err != nil {
-			return core.PublishResult{}, err
-		}
-		if published == set.tree {
-			return a.unchanged(ctx, set)
+	if a.head == "" {
+		err = a.commit(ctx, q, mirror.Commit{Tree: set.tree, Parent: q.Base}, "")
+	} else {
+		var done bool
+		if done, err = a.onTop(ctx, q, set); err == nil && done {
+			return a.unchanged(ctx, q, ws, set)
 		}
 	}
-	if err := a.commit(ctx, q, set.tree, parent); err != nil {
+	if err != nil {
 		return core.PublishResult{}, err
 	}
 	if err := a.send(ctx, q); err != nil {
 		return core.PublishResult{}, err
 	}
-	return a.open(ctx, set.changes)
+	if err := a.bring(ctx, q, ws); err != nil {
+		return core.PublishResult{}, err
+	}
+	changes, err := q.Changes(ctx, q.Base, a.p.TreeSHA)
+	if err != nil {
+		return core.PublishResult{}, err
+	}
+	return a.open(ctx, changes)
 }
 
 func nothing(set selection) error {
@@ -181,30 +186,36 @@ func (a *attempt) fetch(ctx context.Context, q *mirror.Quarantine) (tree string,
 	return q.TreeOf(ctx, head)
 }
 
-// commit makes the commit and writes its name to the ledger before it is pushed. A repeat with the
-// same work tree makes the same commit; one whose tree differs was never pushed and is replaced.
-func (a *attempt) commit(ctx context.Context, q *mirror.Quarantine, tree, parent string) error {
+// write makes a commit of this attempt; a repeat with the same trees makes the same one.
+func (a *attempt) write(ctx context.Context, q *mirror.Quarantine, c mirror.Commit) (string, error) {
 	request, err := a.store.LastRequest(ctx, a.session.ID)
 	if err != nil {
-		return err
+		return "", err
 	}
-	sha, err := q.Commit(ctx, mirror.Commit{
-		Tree: tree, Parent: parent, Message: a.commitMessage(request), Name: a.bot.Name, Email: a.bot.Email, When: a.p.CreatedAt,
-	})
+	c.Message, c.Name, c.Email, c.When = a.commitMessage(request), a.bot.Name, a.bot.Email, a.p.CreatedAt
+	return q.Commit(ctx, c)
+}
+
+// commit makes the commit that is to be pushed and writes its name to the ledger first. own is the
+// commit that holds the session's tree when that is another one. One that differs from the ledger's was
+// never pushed and is replaced.
+func (a *attempt) commit(ctx context.Context, q *mirror.Quarantine, c mirror.Commit, own string) error {
+	sha, err := a.write(ctx, q, c)
 	if err != nil {
 		return err
 	}
-	forward, err := q.IsAncestor(ctx, parent, sha)
+	forward, err := q.IsAncestor(ctx, c.Parent, sha)
 	if err != nil {
 		return err
 	}
 	if !forward {
-		return fmt.Errorf("commit %s does not descend from %s", sha, parent)
+		return fmt.Errorf("commit %s does not descend from %s", sha, c.Parent)
 	}
 	if a.p.Step == core.PublishCommitted && a.p.CommitSHA == sha {
 		return nil
 	}
-	a.p.Step, a.p.TreeSHA, a.p.CommitSHA, a.p.RemoteBefore = core.PublishCommitted, tree, sha, a.head
+	a.p.Step, a.p.TreeSHA, a.p.CommitSHA, a.p.RemoteBefore = core.PublishCommitted, c.Tree, sha, a.head
+	a.p.WorkCommit = cmp.Or(own, sha)
 	return a.save(ctx, core.EventPublicationCommitted)
 }
 
@@ -227,18 +238,32 @@ func (a *attempt) pushed(ctx context.Context) error {
 	return a.save(ctx, core.EventPublicationPushed)
 }
 
-// unchanged ends an attempt whose tree GitHub has already. A pull request that an earlier attempt
-// could not open any more is opened now.
-func (a *attempt) unchanged(ctx context.Context, set selection) (core.PublishResult, error) {
-	a.p.TreeSHA, a.p.CommitSHA, a.p.RemoteBefore = set.tree, a.head, a.head
-	if a.pull == nil {
-		return a.open(ctx, set.changes)
-	}
-	pr, err := a.retext(ctx, *a.pull, set.changes)
+// unchanged ends an attempt whose changes GitHub has already, perhaps with those of others. A pull
+// request that an earlier attempt could not open any more is opened now.
+func (a *attempt) unchanged(ctx context.Context, q *mirror.Quarantine, ws core.PlatformWorkspace, set selection) (core.PublishResult, error) {
+	line, err := a.ownLine(ctx, q)
 	if err != nil {
 		return core.PublishResult{}, err
 	}
-	return a.finish(ctx, core.PublishUnchanged, pr, set.changes)
+	a.p.CommitSHA, a.p.RemoteBefore, a.p.WorkCommit = a.head, a.head, line
+	if a.p.TreeSHA = set.tree; a.merged > 0 {
+		a.p.TreeSHA = a.theirs[1]
+	}
+	if err := a.bring(ctx, q, ws); err != nil {
+		return core.PublishResult{}, err
+	}
+	changes, err := q.Changes(ctx, q.Base, a.p.TreeSHA)
+	if err != nil {
+		return core.PublishResult{}, err
+	}
+	if a.pull == nil {
+		return a.open(ctx, changes)
+	}
+	pr, err := a.retext(ctx, *a.pull, changes)
+	if err != nil {
+		return core.PublishResult{}, err
+	}
+	return a.finish(ctx, core.PublishUnchanged, pr, changes)
 }
 
 // resume goes on after a push that is done: everything it needs is on GitHub.

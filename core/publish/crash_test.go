@@ -150,3 +150,40 @@ func (w *world) crashed(t *testing.T, s core.ChatSession, ws core.PlatformWorksp
 	}
 	return c.calls, true
 }
+
+// TestPublish_ResumesAMergeAfterACrashAtEveryStep does the same with a push of others in between.
+func TestPublish_ResumesAMergeAfterACrashAtEveryStep(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var calls []string
+	for _, after := range []bool{false, true} {
+		for at := 1; ; at++ {
+			name := fmt.Sprintf("call %d, after its effect: %v", at, after)
+			s, ws := w.session(t, map[string]string{"a.txt": "ours\n"})
+			w.must(t, s, ws, "Hello", "Body.")
+			w.theirs(t, s, map[string]string{"b.txt": "theirs\n"})
+			write(t, ws, map[string]string{"a.txt": "ours again\n"})
+			first, crashed := w.crashed(t, s, ws, at, after)
+			calls = first
+			if diff := cmp.Diff([]string{"ours again", "theirs"}, w.published(t, s, "a.txt", "b.txt")); diff != "" {
+				t.Errorf("%s: branch (-want +got):\n%s", name, diff)
+			}
+			pulls := w.pulls(t, s)
+			if count := w.git(t, "rev-list", "--count", w.base+".."+s.Branch); len(pulls) != 1 || count != "4" {
+				t.Fatalf("%s: %s commits, %+v", name, count, pulls)
+			}
+			// Whatever the crash left in the workspace, the next publish takes nothing of theirs back.
+			write(t, ws, map[string]string{"c.txt": "ours\n"})
+			w.must(t, s, ws, "Hello", "Body.")
+			if diff := cmp.Diff([]string{"ours again", "theirs", "ours"}, w.published(t, s, "a.txt", "b.txt", "c.txt")); diff != "" {
+				t.Errorf("%s: branch after the next publish (-want +got):\n%s", name, diff)
+			}
+			if !crashed {
+				break
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{"head", "import", "save committed", "push", "save pushed", "import", "save pushed", "update", "finish"}, calls); diff != "" {
+		t.Errorf("calls of a merge (-want +got):\n%s", diff)
+	}
+}

@@ -129,11 +129,7 @@ func TestPublish_RefusesWithWordsToActOn(t *testing.T) {
 
 	s, ws = w.session(t, hello)
 	result := w.must(t, s, ws, "Hello", "")
-	if _, err := w.github.Commit(t.Context(), fullName, githubtest.Commit{Branch: s.Branch, Message: "Theirs", Files: map[string]githubtest.File{"x": githubtest.Text("x")}}); err != nil {
-		t.Fatal(err)
-	}
 	write(t, ws, again)
-	refused(t, s, ws, "remote_changed", "Somebody else pushed")
 	if err := w.github.ClosePullRequest(fullName, result.Number); err != nil {
 		t.Fatal(err)
 	}

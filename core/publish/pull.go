@@ -84,7 +84,7 @@ func (a *attempt) finish(ctx context.Context, outcome core.PublishOutcome, pr co
 	for i, c := range changes {
 		files[i] = c.ChangedFile
 	}
-	result := core.PublishResult{Outcome: outcome, Number: pr.Number, URL: pr.URL, Files: len(files), LeftOut: a.p.LeftOut}
+	result := core.PublishResult{Outcome: outcome, Number: pr.Number, URL: pr.URL, Files: len(files), LeftOut: a.p.LeftOut, Merged: a.merged}
 	result.Additions, result.Deletions = core.Totals(files)
 
 	pr.SessionID, pr.HeadSHA = a.session.ID, a.p.CommitSHA

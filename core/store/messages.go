@@ -227,6 +227,28 @@ func (s *Store) Conversation(ctx context.Context, id core.SessionID, before core
 	return texts, mapError(err)
 }
 
+// Unsummarised returns the turns of the session that have ended without SaveSummary, oldest first; of
+// more than ten the newest.
+func (s *Store) Unsummarised(ctx context.Context, id core.SessionID) ([]core.EndedTurn, error) {
+	rows, err := s.pool.Query(ctx, `
+		SELECT id, text, state, failure_code, steps, answer FROM (
+			SELECT m.id, m.text, m.state, m.failure_code, m.steps, coalesce(a.text, '') AS answer, m.created_at
+			FROM messages m LEFT JOIN messages a ON a.session_id = m.session_id AND a.reply_to = m.id
+			WHERE m.session_id = $1 AND m.role = 'user' AND m.started_at IS NOT NULL AND m.state IN ('completed', 'failed', 'cancelled')
+			AND NOT EXISTS (SELECT FROM events e WHERE e.session_id = $1 AND e.message_id = m.id AND e.type = 'summary_updated')
+			ORDER BY m.created_at DESC, m.id DESC LIMIT 10
+		) last ORDER BY created_at, id`, id)
+	if err != nil {
+		return nil, mapError(err)
+	}
+	turns, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (core.EndedTurn, error) {
+		var t core.EndedTurn
+		err := row.Scan(&t.Finish.MessageID, &t.Request, &t.Finish.State, &t.Finish.FailureCode, &t.Finish.Result.Steps, &t.Finish.Answer)
+		return t, err
+	})
+	return turns, mapError(err)
+}
+
 // LastRequest is the text of the session's message that was worked on last, "" when none was.
 func (s *Store) LastRequest(ctx context.Context, id core.SessionID) (string, error) {
 	var text string

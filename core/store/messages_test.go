@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/core/store/storetest"
@@ -218,4 +219,38 @@ func TestMessage_OfAnotherSessionIsNotFound(t *testing.T) {
 			t.Errorf("Message(%q): %v, want NotFound", id, err)
 		}
 	}
+}
+
+// A turn whose worker was gone before it wrote the summary is told until one is written; a message that
+// never started is no turn.
+func TestUnsummarised_IsWhatEndedWithoutASummary(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	claim := storetest.Working(t, s)
+	id := claim.Session.ID
+	want := func(ended ...core.EndedTurn) {
+		t.Helper()
+		got, err := s.Unsummarised(t.Context(), id)
+		if diff := cmp.Diff(ended, got, cmpopts.EquateEmpty()); diff != "" || err != nil {
+			t.Errorf("%v (-want +got):\n%s", err, diff)
+		}
+	}
+	want() // it works
+	must(t, s.SetPartial(t.Context(), claim.Lease, claim.Message.ID, "I had begun"))
+	storetest.Expire(t, s, id)
+	if n, err := s.Reap(t.Context()); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	queued, err := s.PostMessage(t.Context(), core.NewMessage{SessionID: id, OwnerID: claim.Session.OwnerID, Text: "never mind", ClientKey: "k"})
+	must(t, err)
+	must(t, s.RemoveMessage(t.Context(), id, queued.ID, "octo"))
+	want(core.EndedTurn{Request: claim.Message.Text, Finish: core.Finish{
+		MessageID: claim.Message.ID, State: core.Failed, FailureCode: "worker_lost", Answer: "I had begun",
+	}})
+	_, err = s.PostMessage(t.Context(), core.NewMessage{SessionID: id, OwnerID: claim.Session.OwnerID, Text: "go on", ClientKey: "k2"})
+	must(t, err)
+	next, err := s.Claim(t.Context(), storetest.Worker(t, s, "host-1"), storetest.Lease, core.Budgets{})
+	must(t, err)
+	must(t, s.SaveSummary(t.Context(), next.Lease, claim.Message.ID, core.Compaction{Summary: "- It was lost."}))
+	want()
 }

@@ -12,7 +12,7 @@ import (
 
 const (
 	sessionColumns = `s.id, s.owner_id, s.base_branch, s.base_sha, s.default_branch_sha, s.branch, s.title, s.summary,
-		s.bash_policy, s.last_sequence, s.archived, coalesce(s.lease_owner, ''), s.lease_until, s.created_at, s.updated_at,
+		s.bash_policy, s.egress_mode, s.last_sequence, s.archived, coalesce(s.lease_owner, ''), s.lease_until, s.created_at, s.updated_at,
 		r.id, r.installation_id, r.owner, r.name, r.default_branch, r.private, r.archived, r.fork, r.language, r.description, r.pushed_at`
 	fromSessions = ` FROM chat_sessions s JOIN repositories r ON r.id = s.repository_id `
 )
@@ -22,7 +22,7 @@ func sessionFields(s *core.ChatSession) []any {
 	r := &s.Repository
 	return []any{
 		&s.ID, &s.OwnerID, &s.BaseBranch, &s.BaseSHA, &s.DefaultBranchSHA, &s.Branch, &s.Title, &s.Summary,
-		&s.BashPolicy, &s.LastSequence, &s.Archived, &s.LeaseOwner,
+		&s.BashPolicy, &s.EgressMode, &s.LastSequence, &s.Archived, &s.LeaseOwner,
 		zeroTime{&s.LeaseUntil},
 		&s.CreatedAt, &s.UpdatedAt,
 		&r.ID, &r.InstallationID, &r.Owner, &r.Name, &r.DefaultBranch, &r.Private, &r.Archived, &r.Fork, &r.Language, &r.Description,
@@ -102,9 +102,9 @@ func (tx *Tx) insertSession(ctx context.Context, id core.SessionID, n core.NewSe
 	in := n.Session
 	branch := cmp.Or(in.Branch, core.BranchFor(id))
 	_, err := tx.Exec(ctx, `
-		INSERT INTO chat_sessions (id, owner_id, repository_id, base_branch, base_sha, default_branch_sha, branch, title, bash_policy, client_key)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-		id, in.OwnerID, in.Repository.ID, in.BaseBranch, in.BaseSHA, in.DefaultBranchSHA, branch, clean(in.Title), in.BashPolicy, n.ClientKey)
+		INSERT INTO chat_sessions (id, owner_id, repository_id, base_branch, base_sha, default_branch_sha, branch, title, bash_policy, egress_mode, client_key)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+		id, in.OwnerID, in.Repository.ID, in.BaseBranch, in.BaseSHA, in.DefaultBranchSHA, branch, clean(in.Title), in.BashPolicy, cmp.Or(in.EgressMode, core.EgressNone), n.ClientKey)
 	if err != nil {
 		return fmt.Errorf("insert session: %w", err)
 	}

@@ -33,20 +33,41 @@ func (s *Store) RepositoryPolicy(ctx context.Context, id core.RepositoryID) (cor
 // SetRepositoryPolicy keeps an administrator's choice, "" to take it back, and writes it down. Sessions
 // that exist keep theirs.
 func (s *Store) SetRepositoryPolicy(ctx context.Context, r core.Repository, p core.BashPolicy, by core.UserID) error {
+	return s.setRepository(ctx, r, "bash_policy", string(p), "repository_policy", by)
+}
+
+// setRepository sets one of an administrator's columns, NULL for "".
+func (s *Store) setRepository(ctx context.Context, r core.Repository, column, value, action string, by core.UserID) error {
 	return s.InTx(ctx, func(tx *Tx) error {
 		if err := tx.upsertRepository(ctx, r); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `
-			INSERT INTO repository_settings (repository_id, bash_policy, updated_by) VALUES ($1, nullif($2, ''), $3)
-			ON CONFLICT (repository_id) DO UPDATE SET bash_policy = excluded.bash_policy, updated_by = excluded.updated_by, updated_at = clock_timestamp()`,
-			r.ID, string(p), by); err != nil {
+		if _, err := tx.Exec(ctx, fmt.Sprintf(`
+			INSERT INTO repository_settings (repository_id, %[1]s, updated_by) VALUES ($1, nullif($2, ''), $3)
+			ON CONFLICT (repository_id) DO UPDATE SET %[1]s = excluded.%[1]s, updated_by = excluded.updated_by, updated_at = clock_timestamp()`, column),
+			r.ID, value, by); err != nil {
 			return fmt.Errorf("save repository settings: %w", err)
 		}
-		if _, err := tx.Exec(ctx, `INSERT INTO audit_log (user_id, action, detail) VALUES ($1, 'repository_policy', $2)`,
-			by, r.FullName()+" "+string(p)); err != nil {
+		if _, err := tx.Exec(ctx, `INSERT INTO audit_log (user_id, action, detail) VALUES ($1, $2, $3)`,
+			by, action, r.FullName()+" "+value); err != nil {
 			return fmt.Errorf("write audit log: %w", err)
 		}
 		return nil
 	})
+}
+
+// RepositoryEgress is the egress mode that an administrator chose for a repository, "" when none did.
+func (s *Store) RepositoryEgress(ctx context.Context, id core.RepositoryID) (core.EgressMode, error) {
+	var m core.EgressMode
+	err := s.pool.QueryRow(ctx, `SELECT coalesce(egress_mode, '') FROM repository_settings WHERE repository_id = $1`, id).Scan(&m)
+	if err != nil && !isNone(err) {
+		return "", mapError(fmt.Errorf("read repository settings: %w", err))
+	}
+	return m, nil
+}
+
+// SetRepositoryEgress keeps an administrator's choice, "" to take it back, and writes it down. Sessions
+// that exist keep theirs.
+func (s *Store) SetRepositoryEgress(ctx context.Context, r core.Repository, m core.EgressMode, by core.UserID) error {
+	return s.setRepository(ctx, r, "egress_mode", string(m), "repository_egress", by)
 }

@@ -46,7 +46,13 @@ func readTimeline(ctx context.Context, q querier, t *core.Timeline, id core.Sess
 	if t.Publication, err = noneIsNil(onePublication(ctx, q, `WHERE session_id = $1 ORDER BY created_at DESC LIMIT 1`, id)); err != nil {
 		return err
 	}
-	t.Diff, t.Changed, err = newestDiff(ctx, q, id)
+	if t.Diff, t.Changed, err = newestDiff(ctx, q, id); err != nil {
+		return err
+	}
+	if t.Egress, err = readEgress(ctx, q, id, shownEgress); err != nil || t.Session.EgressMode != core.EgressAllowlist {
+		return err
+	}
+	t.Hosts, err = readHosts(ctx, q, t.Session.Repository.ID)
 	return err
 }
 

@@ -151,8 +151,8 @@ func terminalEvent(f core.Finish, code string, answer core.MessageID) core.Paylo
 			Steps: f.Result.Steps, Usage: f.Result.Usage, Context: f.Result.Context,
 		}
 	case core.Cancelled:
-		return core.MessageCancelled{AnswerID: answer, Started: true}
+		return core.MessageCancelled{AnswerID: answer, Started: true, Context: f.Result.Context}
 	default: // failed; the table refuses any other state
-		return core.MessageFailed{Code: code, Message: clean(f.FailureText), AnswerID: answer}
+		return core.MessageFailed{Code: code, Message: clean(f.FailureText), AnswerID: answer, Context: f.Result.Context}
 	}
 }

@@ -16,7 +16,8 @@ func TestFinishMessage_WritesTheWholeEnd(t *testing.T) {
 	cost := 0.0125
 	result := core.TurnResult{
 		Model: "vendor/model-1", PromptHash: "abc", Steps: 7,
-		Usage: core.Usage{PromptTokens: 1000, CachedTokens: 400, CompletionTokens: 50, CostUSD: &cost},
+		Usage:   core.Usage{PromptTokens: 1000, CachedTokens: 400, CompletionTokens: 50, CostUSD: &cost},
+		Context: core.ContextUse{Tokens: 1000, Window: 128_000},
 	}
 	changed := []core.ChangedFile{{Path: "a.go", Status: "modified", Additions: 3, Deletions: 1}, {Path: "b.go", Status: "added", Additions: 4}}
 	for _, c := range []struct {
@@ -58,6 +59,7 @@ func TestFinishMessage_WritesTheWholeEnd(t *testing.T) {
 			var payload struct {
 				AnswerID                    core.MessageID `json:"answer_id"`
 				Files, Additions, Deletions int
+				Context                     core.ContextUse
 			}
 			must(t, json.Unmarshal(last.Payload, &payload))
 			if c.wantAnswer != (len(tl.Messages) == 2) || c.wantAnswer && (tl.Messages[1].ID != payload.AnswerID || tl.Messages[1].Text != c.finish.Answer || tl.Messages[1].ReplyTo != m.ID) {
@@ -65,6 +67,9 @@ func TestFinishMessage_WritesTheWholeEnd(t *testing.T) {
 			}
 			if c.finish.State == core.Completed && (payload.Files != 2 || payload.Additions != 7 || payload.Deletions != 1) {
 				t.Errorf("event %s, want the totals of the changed files", last.Payload)
+			}
+			if payload.Context != result.Context {
+				t.Errorf("event %s, want %+v as the context", last.Payload, result.Context)
 			}
 			if err := s.FinishMessage(t.Context(), claim.Lease, c.finish); !errors.Is(err, core.ErrLeaseLost) {
 				t.Errorf("finishing twice: %v, want ErrLeaseLost", err)

@@ -42,3 +42,19 @@ func (p *Processor) compaction(ctx context.Context, claim core.Claim, msg core.M
 		Previous: claim.Session.Summary, Request: msg.Text, Activity: activity, Finish: f, Workspace: state,
 	}, ws, rec), nil
 }
+
+// catchUp adds to the session's summary the turns whose worker was lost before it could, and returns it.
+func (p *Processor) catchUp(ctx context.Context, claim core.Claim, state core.WorkspaceState) (string, error) {
+	summary := claim.Session.Summary
+	turns, err := p.Store.Unsummarised(ctx, claim.Session.ID)
+	for _, t := range turns {
+		made := p.Agent.Compact(ctx, core.CompactionRequest{
+			Previous: summary, Request: t.Request, Finish: t.Finish, Workspace: state, LineOnly: true,
+		}, nil, nil)
+		if err := p.Store.SaveSummary(ctx, claim.Lease, t.Finish.MessageID, made); err != nil {
+			return "", err
+		}
+		summary = made.Summary
+	}
+	return summary, err
+}

@@ -20,7 +20,7 @@ const (
 	finalTime = 90 * time.Second
 )
 
-// Options are the processor's dependencies; all but Budgets are required.
+// Options are the processor's dependencies; all but Network, Budgets and Ready are required.
 type Options struct {
 	Store     Store
 	Sandboxes Sandboxes
@@ -29,12 +29,17 @@ type Options struct {
 	Publisher Publisher
 	Signals   Signals
 	Redactor  Redactor
+	// Network is nil where sandboxes reach nothing.
+	Network Network
 	// Budgets cap the money of sessions and of persons; none by default.
 	Budgets core.Budgets
 	// Worker is how this process appears in the table; its Capacity, how many sessions are served at
 	// once, is fixed, its host may become known later.
 	Worker func() core.Worker
-	Log    *slog.Logger
+	// Ready says whether a turn could run at all. While it cannot, nothing is claimed and messages stay
+	// queued; nil means always.
+	Ready func() bool
+	Log   *slog.Logger
 }
 
 // Processor claims sessions and serves what waits in them.
@@ -46,6 +51,9 @@ type Processor struct {
 
 // NewProcessor makes a processor; Run starts it.
 func NewProcessor(o Options) *Processor {
+	if o.Network == nil {
+		o.Network = noNetwork{}
+	}
 	return &Processor{Options: o, slots: make(chan struct{}, max(1, o.Worker().Capacity))}
 }
 
@@ -68,7 +76,7 @@ func (p *Processor) Run(ctx context.Context) error {
 
 // claimAll fills the free slots with sessions until none is waiting.
 func (p *Processor) claimAll(ctx context.Context) {
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && (p.Ready == nil || p.Ready()) {
 		select {
 		case p.slots <- struct{}{}:
 		default:

@@ -51,6 +51,9 @@ type Store interface {
 	SaveCheckpoint(ctx context.Context, lease core.Lease, c core.Checkpoint) error
 	// SaveSummary replaces the session's summary and appends summary_updated of message id.
 	SaveSummary(ctx context.Context, lease core.Lease, id core.MessageID, c core.Compaction) error
+	// Unsummarised returns the turns of the session that have ended without SaveSummary, oldest first
+	// and only the newest of many.
+	Unsummarised(ctx context.Context, id core.SessionID) ([]core.EndedTurn, error)
 
 	// Conversation returns the last texts before message id, oldest first.
 	Conversation(ctx context.Context, id core.SessionID, before core.MessageID, limit int) ([]core.TurnText, error)

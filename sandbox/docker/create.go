@@ -5,9 +5,7 @@ import (
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/volume"
 
-	"agent-sandboxing/core"
 	"agent-sandboxing/sandbox"
 )
 
@@ -61,6 +59,21 @@ func (r *Runtime) Create(ctx context.Context, spec sandbox.Spec) (string, error)
 	return ref, nil
 }
 
+// Fingerprint is the spec's label as a container without ids and volume would have it.
+func (r *Runtime) Fingerprint(ctx context.Context, spec sandbox.Spec) (string, error) {
+	image, err := r.image(ctx, spec.Image)
+	if err != nil {
+		return "", err
+	}
+	toolboxVolume, err := r.inject(ctx, image.Architecture, image.ID)
+	if err != nil {
+		return "", err
+	}
+	config, host := hardened(image.ID, r.config.Runtime, spec.Limits)
+	session(&config, &host, sandbox.Spec{Limits: spec.Limits, Purpose: spec.Purpose}, r.config.Instance, toolboxVolume, "")
+	return config.Labels[labelSpec], nil
+}
+
 // adopt finds the container of a name. One with other labels is never touched.
 func (r *Runtime) adopt(ctx context.Context, name string, want map[string]string) (ref string, started bool, err error) {
 	err = r.ask(ctx, "look for the container", func(ctx context.Context) error {
@@ -71,35 +84,13 @@ func (r *Runtime) adopt(ctx context.Context, name string, want map[string]string
 		if err != nil {
 			return err
 		}
-		for key, value := range want {
-			if there.Config.Labels[key] != value {
-				return core.Fail(core.Conflict, "spec_changed", "The sandbox was made with other settings. It has to be made again on the same workspace.")
-			}
+		if !same(there.Config.Labels, want) {
+			return taken()
 		}
 		ref, started = there.ID, there.State.Status != container.StateCreated
 		return nil
 	})
 	return ref, started, err
-}
-
-// volume makes the session's volume, or demands that the kept one is there and is the session's.
-func (r *Runtime) volume(ctx context.Context, name string, fresh bool, spec sandbox.Spec) error {
-	if fresh {
-		return r.work(ctx, "make the workspace volume", func(ctx context.Context) error {
-			_, err := r.api.VolumeCreate(ctx, volume.CreateOptions{Name: name, Labels: labels(spec, r.config.Instance)})
-			return err
-		})
-	}
-	return r.ask(ctx, "look for the workspace volume", func(ctx context.Context) error {
-		there, err := r.api.VolumeInspect(ctx, name)
-		if err != nil && !cerrdefs.IsNotFound(err) {
-			return err
-		}
-		if err != nil || there.Labels[labelInstance] != r.config.Instance || there.Labels[labelSession] != string(spec.Session) {
-			return core.Fail(core.Unavailable, "volume_lost", "The session's workspace volume is gone. It is rebuilt from the last checkpoint.").Because(err)
-		}
-		return nil
-	})
 }
 
 // furnish gives a new volume the folders that belong to the sandbox's user, the toolbox's own beside
@@ -109,10 +100,4 @@ func (r *Runtime) furnish(ctx context.Context, ref string) error {
 		file{name: "repo/", mode: 0o755, uid: 1000},
 		file{name: "home/", mode: 0o700, uid: 1000},
 		file{name: ".platform/", mode: 0o700, uid: 1000})
-}
-
-func (r *Runtime) dropVolume(ctx context.Context, name string) {
-	_ = r.work(context.WithoutCancel(ctx), "remove a volume", func(ctx context.Context) error {
-		return r.api.VolumeRemove(ctx, name, true)
-	})
 }

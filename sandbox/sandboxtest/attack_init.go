@@ -7,9 +7,6 @@ import (
 	"agent-sandboxing/core"
 )
 
-// contained is what an attack on the whole sandbox needs.
-var contained = []Capability{CommandsReal, Contained}
-
 func initAttacks() []testCase {
 	return []testCase{
 		{name: "every signal by every call", needs: contained, run: everySignal},

@@ -69,6 +69,11 @@ func ReplaceArtifacts(items []ArtifactProps) templ.Component {
 	return partial("#artifacts", swapReplace, ArtifactList(items))
 }
 
+// ReplaceNetwork redraws the panel of what the sandbox has reached.
+func ReplaceNetwork(p NetworkProps) templ.Component {
+	return partial("#network", swapReplace, NetworkPanel(p))
+}
+
 // ReplaceDetails redraws the details panel.
 func ReplaceDetails(p DetailsProps) templ.Component {
 	return partial("#details", swapReplace, Details(p))

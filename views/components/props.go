@@ -2,7 +2,7 @@
 // component serves all three, so that a reload shows exactly what the stream had built.
 //
 // Ids are stable: msg-<message id>, answer-<message id>, tool-<end of message id>-<call id>, ev-<sequence>, head,
-// status, mark, provision, queue, composer, composer-state, changes, pr, artifacts, details.
+// status, mark, provision, queue, composer, composer-state, changes, pr, artifacts, network, details.
 package components
 
 import "time"
@@ -121,8 +121,9 @@ type FailureProps struct {
 	Action    string // its label
 	Resends   string // id of the message whose text ActionURL fills into the composer, "" for none
 
-	ContinueURL string // POST goes on with higher limits, "" when that cannot be
-	ContinueFor string // how high: "Up to 120 steps and 60 minutes."
+	ContinueURL string // POST goes on from here, "" when that cannot be
+	Continue    string // the button of it: "Continue with a higher limit"
+	ContinueFor string // what it will do: "Up to 120 steps and 60 minutes."
 }
 
 // ProvisionProps is the strip of steps until the sandbox is ready: #provision.
@@ -230,12 +231,44 @@ type PullRequestProps struct {
 	Now       time.Time
 	// Publishing holds the steps of an unfinished publish.
 	Publishing []StepProps
+	CancelURL  string // POST ends a publish that waits, "" when that cannot be
 	Outcome    string // "Pull request #41 is open.", "Already published, nothing new."
 	Failure    *FailureProps
 	LeftOut    []string // paths that were not published
 	CanPublish bool     // the viewer may, now
 	Update     bool     // there are changes that the pull request has not
 	Blocked    string   // why it cannot be published now, "" for none
+}
+
+// NetworkProps is what the session's sandbox has reached: #network.
+type NetworkProps struct {
+	SessionID string
+	Mode      string // open, allowlist or none
+	Rows      []ConnectionProps
+	Total     int // rows, also of those that are not shown
+	Contacted int
+	Refused   int
+	Sent      int64 // bytes
+	Received  int64 // bytes
+	AllURL    string // every row, "" when all are shown
+	ListURL   string // the repository's list of hosts
+	Now       time.Time
+}
+
+// ConnectionProps sums the connections to one host that one rule decided.
+type ConnectionProps struct {
+	Host        string // untrusted; "" stands for hosts without names of their own
+	Port        int
+	Outcome     string // allowed, refused or failed
+	Rule        string // id
+	Reason      string // the rule in words, in one sentence
+	Connections int64
+	Sent        int64
+	Received    int64
+	FirstAt     time.Time
+	LastAt      time.Time
+	NowAllowed  bool // it was refused, and is on the list by now
+	CanAllow    bool // the viewer may put it on the repository's list
 }
 
 // DetailsProps is what one looks up: #details.

@@ -167,7 +167,7 @@ func turns(now time.Time, s stage) []components.TurnProps {
 		first.Failure = &components.FailureProps{
 			Message: "The agent stopped at a limit: 60 steps. Its changes are kept. Send another message to go on.", Code: "agent_limit_reached",
 			Safe:        "The sandbox and the changes are still there.",
-			ContinueURL: "/chat-sessions/" + id(1) + "/messages/" + id(1) + "/continue", ContinueFor: "Up to 120 steps and 60 minutes.",
+			ContinueURL: "/chat-sessions/" + id(1) + "/messages/" + id(1) + "/continue", Continue: "Continue with a higher limit", ContinueFor: "Up to 120 steps and 60 minutes.",
 			Action: "Edit and send again", ActionURL: "/chat-sessions/" + id(1) + "?resend=" + id(1) + "#composer",
 		}
 		first.Records = &components.RecordsProps{

@@ -75,6 +75,16 @@ func RemoveMessage(id, message string) string { return Message(id, message) + "/
 // ContinueMessage goes on from a message that a limit stopped, with higher ones: POST.
 func ContinueMessage(id, message string) string { return Message(id, message) + "/continue" }
 
+// Resolve asks the agent to take in what others pushed, after a publish that ended in a conflict: POST.
+func Resolve(id, publication string) string {
+	return Session(id) + "/publications/" + url.PathEscape(publication) + "/resolve"
+}
+
+// CancelPublish ends a publish that waits for GitHub: POST.
+func CancelPublish(id, publication string) string {
+	return Session(id) + "/publications/" + url.PathEscape(publication) + "/cancel"
+}
+
 // Cancel asks the active turn to stop: POST.
 func Cancel(id string) string { return Session(id) + "/cancel" }
 
@@ -86,6 +96,32 @@ func Archive(id string) string { return Session(id) + "/archive" }
 
 // Stop stops the session's sandbox: POST.
 func Stop(id string) string { return Session(id) + "/stop" }
+
+// Network lists every host that the session's sandbox has reached or wanted.
+func Network(id string) string { return Session(id) + "/network" }
+
+// AllowHost puts a host on the list of the session's repository: POST host.
+func AllowHost(id string) string { return Network(id) + "/hosts" }
+
+// RepositoryNetwork is a repository's network page.
+func RepositoryNetwork(installation, repository int64) string {
+	return "/installations/" + strconv.FormatInt(installation, 10) + "/repositories/" + strconv.FormatInt(repository, 10) + "/network"
+}
+
+// AddHost puts a host on the repository's list: POST host.
+func AddHost(installation, repository int64) string {
+	return RepositoryNetwork(installation, repository) + "/hosts"
+}
+
+// RemoveHost takes a host off the repository's list: POST host.
+func RemoveHost(installation, repository int64) string {
+	return AddHost(installation, repository) + "/remove"
+}
+
+// NetworkMode chooses the mode of new sessions on the repository: POST mode.
+func NetworkMode(installation, repository int64) string {
+	return RepositoryNetwork(installation, repository) + "/mode"
+}
 
 // Events is the JSON event stream.
 func Events(id string) string { return Session(id) + "/events" }

@@ -59,6 +59,8 @@ type NewProps struct {
 	MaxBytes  int
 	Policy    string
 	Model     string
+	Egress    string   // the chosen network mode
+	Egresses  []string // those that may be chosen, the loosest first
 
 	Error       string // of the form as a whole
 	TextError   string
@@ -136,6 +138,7 @@ type SessionProps struct {
 	Changes     components.ChangesProps
 	PullRequest components.PullRequestProps
 	Artifacts   []components.ArtifactProps
+	Network     components.NetworkProps
 	Details     components.DetailsProps
 	Recent      []RecentProps
 	Tab         string // chat, changes or details: the zone in front on a narrow screen
@@ -223,6 +226,38 @@ type ErrorProps struct {
 	RequestID string
 	ActionURL string
 	Action    string
+}
+
+// NetworkLogProps is everything that a session's sandbox has reached or wanted.
+type NetworkLogProps struct {
+	Layout  layout.Props
+	Session string // title
+	Network components.NetworkProps
+}
+
+// RepositoryNetworkProps is what sandboxes of a repository's sessions may reach.
+type RepositoryNetworkProps struct {
+	Layout       layout.Props
+	Installation int64
+	Repository   int64
+	FullName     string
+	Effective    string // of new sessions
+	Chosen       string // by an administrator, "" for none
+	Ceiling      string // the operator's
+	Modes        []string
+	Hosts        []HostProps
+	Operator     []string // hosts that hold for every repository
+	CanList      bool     // the viewer may change the list
+	CanChoose    bool     // the viewer may choose the mode
+	Typed        string   // a host that was not taken
+	HostError    string   // why not
+}
+
+// HostProps is an entry of a list of hosts.
+type HostProps struct {
+	Host    string
+	AddedBy string // login, "" when unknown
+	AddedAt time.Time
 }
 
 // SettingsProps is the person's own settings.

@@ -103,6 +103,16 @@ func (s *Server) DeleteBranch(ctx context.Context, fullName, branch string) erro
 	return err
 }
 
+// ResetBranch puts a branch on another commit of the repository, as a forced push does.
+func (s *Server) ResetBranch(ctx context.Context, fullName, branch, sha string) error {
+	r, _, ok := s.repositoryNamed(fullName)
+	if !ok {
+		return fmt.Errorf("no repository %q", fullName)
+	}
+	_, err := s.git(ctx, r.ID, nil, "update-ref", "refs/heads/"+branch, sha)
+	return err
+}
+
 // writeCommit appends one commit in the language of git fast-import. from is "" for a root commit
 // and for a branch that the stream has already been on.
 func writeCommit(b *bytes.Buffer, c Commit, branch, from string, now time.Time) {

@@ -3,6 +3,7 @@ package mirrortest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -105,4 +106,24 @@ func (w *Workspace) git(ctx context.Context, in io.Reader, out io.Writer, args .
 		return "", fmt.Errorf("git %s: %w: %s", strings.Join(args, " "), err, stderr.String())
 	}
 	return stdout.String(), nil
+}
+
+// Write writes a file below the work tree or, as a sandbox does, below /tmp.
+func (w *Workspace) Write(_ context.Context, f core.WriteFile) (core.FileStat, error) {
+	path := f.Path
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(w.Dir, path)
+	}
+	return core.FileStat{Path: f.Path, Kind: core.FileRegular, Size: int64(len(f.Data))}, os.WriteFile(path, f.Data, 0o600)
+}
+
+// Run runs a command in the work tree.
+func (w *Workspace) Run(ctx context.Context, c core.Command) (core.CommandResult, error) {
+	cmd := exec.CommandContext(ctx, "bash", "--noprofile", "--norc", "-c", c.Shell)
+	cmd.Dir, cmd.Env = w.Dir, environ()
+	out, err := cmd.CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return core.CommandResult{Exit: exit.ExitCode(), Head: out}, nil
+	}
+	return core.CommandResult{Head: out}, err
 }

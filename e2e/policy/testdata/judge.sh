@@ -1,7 +1,7 @@
 # Runs $TEXT with $SHELL_NAME in a copy of /tmp/tree, then says what became of the copy. One that a
 # command has left as it was serves the next.
 state() {
-  find . -path ./.git -prune -o -name __pycache__ -prune -o -type f -exec md5sum {} + -o -printf '%y %m %l %p\n' | sort | md5sum
+  find . -path ./.git -prune -o \( -name __pycache__ -o -name .gradle \) -prune -o -type f -exec md5sum {} + -o -printf '%y %m %l %p\n' | sort | md5sum
   env -i PATH="$PATH" HOME="$HOME" git status --porcelain --ignored | sort | md5sum
 }
 cd /workspace/repo

@@ -1,0 +1,158 @@
+package publish
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"agent-sandboxing/core"
+	"agent-sandboxing/core/mirror"
+)
+
+const (
+	maxSyncPatch    = core.MaxWrite // bytes of others' changes that are brought into the workspace
+	maxNamed        = 20            // paths in an event
+	maxConflicts    = 50            // paths kept of a conflict
+	syncApplyFailed = "the workspace could not take over the changes of others"
+)
+
+// ownLine is the newest commit of this session that lies in the head on GitHub and holds the session's
+// own tree. remote_changed when the branch was never this session's, branch_rewritten when it is not
+// any more.
+func (a *attempt) ownLine(ctx context.Context, q *mirror.Quarantine) (string, error) {
+	mine, err := a.store.PublicationByCommit(ctx, a.session.ID, a.head)
+	if err != nil {
+		return "", err
+	}
+	if mine == nil {
+		if mine, err = a.store.LastPublished(ctx, a.session.ID); err != nil {
+			return "", err
+		}
+		if mine == nil {
+			return "", remoteChanged()
+		}
+	}
+	in, err := q.Contains(ctx, mine.CommitSHA, a.head)
+	if err != nil {
+		return "", err
+	}
+	if !in {
+		return "", core.Fail(core.Conflict, "branch_rewritten",
+			"The session's branch was rewritten on GitHub, so that it does not hold what was published before. Nothing was overwritten: restore the branch there, or start a new session.")
+	}
+	return cmp.Or(mine.WorkCommit, mine.CommitSHA), nil
+}
+
+// onTop commits the session's tree on top of the branch as it is on GitHub, and merges what others
+// pushed. done says that GitHub has all of it already.
+func (a *attempt) onTop(ctx context.Context, q *mirror.Quarantine, set selection) (done bool, err error) {
+	published, err := a.fetch(ctx, q)
+	if err != nil {
+		return false, err
+	}
+	line, err := a.ownLine(ctx, q)
+	if err != nil {
+		return false, err
+	}
+	if published == set.tree {
+		return true, nil
+	}
+	if line == a.head {
+		return false, a.commit(ctx, q, mirror.Commit{Tree: set.tree, Parent: a.head}, "")
+	}
+	own, err := a.write(ctx, q, mirror.Commit{Tree: set.tree, Parent: line})
+	if err != nil {
+		return false, err
+	}
+	merged, conflicts, err := q.Merge(ctx, a.head, own)
+	if err != nil {
+		return false, err
+	}
+	if len(conflicts) > 0 {
+		return false, a.conflict(ctx, q, line, conflicts)
+	}
+	if a.merged, err = q.Ahead(ctx, own, a.head); err != nil {
+		return false, err
+	}
+	a.theirs = []string{set.tree, merged}
+	if merged == published {
+		return true, nil
+	}
+	return false, a.commit(ctx, q, mirror.Commit{Tree: merged, Parent: a.head, Merged: own}, own)
+}
+
+// conflict keeps what the others changed where it does not go together with the session's work.
+func (a *attempt) conflict(ctx context.Context, q *mirror.Quarantine, line string, paths []string) error {
+	patch, err := q.TextPatch(ctx, line, a.head, paths, core.MaxConflictPatch)
+	if err != nil {
+		return err
+	}
+	a.p.ConflictPatch, a.p.Conflicts = a.redact(patch), nil
+	for _, p := range paths[:min(len(paths), maxConflicts)] {
+		a.p.Conflicts = append(a.p.Conflicts, printable(p))
+	}
+	return core.Fail(core.Conflict, core.CodeSyncConflict, fmt.Sprintf(
+		"Others pushed to this session's branch, and their changes do not go together with the session's in %s. Nothing was overwritten: let the agent take theirs in, or change the branch on GitHub.",
+		listed(a.p.Conflicts)))
+}
+
+// listed names up to three of the paths.
+func listed(paths []string) string {
+	text := strings.Join(paths[:min(len(paths), 3)], ", ")
+	if more := len(paths) - 3; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// bring takes what others changed into the workspace, so that the agent and the diff see it, and says
+// so. Without it nothing is lost: the next publish merges again from the session's own commit.
+func (a *attempt) bring(ctx context.Context, q *mirror.Quarantine, ws core.PlatformWorkspace) error {
+	if a.merged == 0 {
+		return nil
+	}
+	from, to := a.theirs[0], a.theirs[1]
+	changes, err := q.Changes(ctx, from, to)
+	if err != nil {
+		return err
+	}
+	event := core.PublicationMerged{PublicationID: a.p.ID, Commits: a.merged, Files: []string{}}
+	for _, c := range changes[:min(len(changes), maxNamed)] {
+		event.Files = append(event.Files, printable(c.Path))
+	}
+	if event.InWorkspace, err = a.apply(ctx, q, ws, from, to); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		a.log.WarnContext(ctx, syncApplyFailed, "error", err, "session_id", a.session.ID)
+	}
+	if event.InWorkspace {
+		a.p.WorkCommit = a.p.CommitSHA
+	}
+	return a.store.SavePublication(ctx, a.claim.Lease, a.p, event)
+}
+
+// apply changes the work tree from one tree to another and looks whether it is so. What git in the
+// sandbox says decides nothing.
+func (a *attempt) apply(ctx context.Context, q *mirror.Quarantine, ws core.PlatformWorkspace, from, to string) (bool, error) {
+	patch, fits, err := q.BinaryPatch(ctx, from, to, maxSyncPatch)
+	if err != nil || !fits {
+		return false, err
+	}
+	file := "/tmp/agent-sync-" + string(a.p.ID) + ".patch"
+	if _, err := ws.Write(ctx, core.WriteFile{Path: file, Data: patch}); err != nil {
+		return false, err
+	}
+	const git = "git -c core.hooksPath=/dev/null -c core.autocrlf=false -c core.safecrlf=false apply --whitespace=nowarn --binary "
+	if _, err := ws.Run(ctx, core.Command{Shell: git + file + "; code=$?; rm -f " + file + "; exit $code"}); err != nil {
+		return false, err
+	}
+	now, err := a.mirror.Import(ctx, a.session, ws)
+	if err != nil {
+		return false, err
+	}
+	defer now.Close()
+	set, err := choose(ctx, now)
+	return err == nil && set.tree == to, err
+}
