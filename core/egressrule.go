@@ -8,7 +8,7 @@ func EgressReason(rule string) string {
 		return "Any public host is allowed."
 	case "host_listed":
 		return "The host is on a list."
-	case "private_exception":
+	case EgressPrivate:
 		return "The operator has opened this host."
 	case "network_off":
 		return "The session has no network."
@@ -51,6 +51,9 @@ func EgressReason(rule string) string {
 // EgressNotListed is the rule of a host that an allowlist lacks: the one that an entry in the list
 // changes.
 const EgressNotListed = "host_not_listed"
+
+// EgressPrivate is the rule of a host inside the operator's own network.
+const EgressPrivate = "private_exception"
 
 // EgressFailures are the rules of connections that did not come about although nothing forbade them.
 func EgressFailures() []string { return []string{"name_not_found", "connect_failed", "nothing_asked"} }
