@@ -3,11 +3,14 @@
 # make bench   figures beside their baselines                           make demo-check   the journey in Chromium
 # make policy-check   every allowed command line of the shell policy's corpus, run for real
 # make edit-fuzz   a million random edits, none of which may touch what was not matched
+# make runsc       gVisor's runtime, built from its module      make runsc-check   the suites of sandboxes under gVisor
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/agent-sandboxing
 GOLANGCI_LINT := $(CACHE)/bin/golangci-lint-v2.15.0
+RUNSC_VERSION := v0.0.0-20260905035102-160fafc42237
+RUNSC := $(CACHE)/bin/runsc-$(RUNSC_VERSION)
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 TEST_PACKAGES ?= ./...
 TEST_FLAGS ?= -race -p 2
@@ -89,6 +92,24 @@ $(GOLANGCI_LINT):
 	@mkdir -p $(CACHE)/bin
 	@GOBIN=$(CACHE)/bin/tmp go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 	@mv $(CACHE)/bin/tmp/golangci-lint $@
+
+# The pinned version is checked against the Go checksum database; go.mod of this project is not touched.
+.PHONY: runsc
+runsc: $(RUNSC)
+	@ln -sfn $(notdir $(RUNSC)) $(CACHE)/bin/runsc
+	@echo $(RUNSC)
+
+$(RUNSC):
+	@echo "Building gVisor's runsc (once; some minutes) …"
+	@mkdir -p $(CACHE)/bin
+	@GOBIN=$(CACHE)/bin/tmp CGO_ENABLED=0 nice go install -trimpath -ldflags '-s -w -X gvisor.dev/gvisor/runsc/version.version=$(RUNSC_VERSION)' \
+		gvisor.dev/gvisor/runsc@$(RUNSC_VERSION)
+	@mv $(CACHE)/bin/tmp/runsc $@
+
+.PHONY: runsc-check
+runsc-check: runsc
+	@scripts/setup test
+	@scripts/runsc-check
 
 .PHONY: clean
 clean:

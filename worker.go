@@ -62,13 +62,13 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 	}
 	m, err := mirror.New(mirror.Options{
 		Dir: filepath.Join(p.cfg.DataDir, "mirror"), GitURL: p.bases.GitURL, Tokens: minted,
-		CloneDepth: p.cfg.CloneDepth, FixturesDir: p.cfg.FixturesDir, Log: p.log,
+		CloneDepth: p.cfg.CloneDepth, MaxBaseBytes: p.cfg.CloneMax << 20, FixturesDir: p.cfg.FixturesDir, Log: p.log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	w.sandboxes = sandbox.New(sandbox.Options{
-		Runtime: w.runtime, Store: p.store, Source: m, Log: p.log, MaxRunning: p.cfg.Sandbox.MaxRunning,
+		Runtime: w.runtime, Store: p.store, Source: m, Log: p.log, MaxRunning: p.cfg.Sandbox.MaxRunning, Warm: p.cfg.Sandbox.Warm,
 		Limits: sandbox.Limits{MemoryBytes: p.cfg.Sandbox.Memory << 20, CPUs: p.cfg.Sandbox.CPUs, PIDs: p.cfg.Sandbox.PIDs},
 	})
 	info := w.probe(ctx, app)
@@ -85,7 +85,7 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 	}
 	w.processor = turn.NewProcessor(turn.Options{
 		Store: p.store, Sandboxes: w.sandboxes, Agent: loop, Mirror: m, Signals: p.hub, Redactor: p.redact,
-		Publisher: w.publisher(minted, info, m), Budgets: p.cfg.Limits.Budgets(), Worker: func() core.Worker { return *w.self.Load() }, Log: p.log,
+		Publisher: w.publisher(minted, info, m), Budgets: p.cfg.Limits.Budgets(), Worker: func() core.Worker { return *w.self.Load() }, Ready: w.sandboxes.Answers, Log: p.log,
 	})
 	return w, nil
 }

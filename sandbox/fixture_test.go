@@ -37,7 +37,7 @@ func setup(t testing.TB, change ...func(*sandbox.Options)) *fixture {
 		Runtime: f.runtime,
 		Store:   f.store,
 		Source:  f.source,
-		Log:     slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Log:     f.log(t),
 		Limits:  sandbox.Limits{MemoryBytes: 512 << 20, CPUs: 1, PIDs: 256},
 	}
 	for _, c := range change {
@@ -47,6 +47,8 @@ func setup(t testing.TB, change ...func(*sandbox.Options)) *fixture {
 	f.claim = f.newClaim()
 	return f
 }
+
+func (f *fixture) log(t testing.TB) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }
 
 // newClaim leases a session of its own.
 func (f *fixture) newClaim() core.Claim {
@@ -98,6 +100,7 @@ type rows struct {
 	boxes      map[core.SessionID]core.Sandbox
 	owners     map[core.SessionID]string
 	log        map[core.SessionID][]core.Payload
+	pool       []core.PoolMember
 	checkpoint *core.Checkpoint
 	checkedOut map[core.SessionID]bool
 }

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"agent-sandboxing/core"
@@ -14,13 +15,16 @@ const (
 	reconcileEvery = time.Minute
 )
 
-// Run keeps house until ctx ends: it compares rows with containers at once and then every minute, and
+// Run keeps house until ctx ends, and the pool, which it drains then: it compares rows with containers at once and then every minute, and
 // stops what was asked to stop, what is idle and what is too much. Failures are logged and tried again.
 func (s *Service) Run(ctx context.Context) {
 	sweep, reconcile := time.NewTicker(sweepEvery), time.NewTicker(reconcileEvery)
 	defer sweep.Stop()
 	defer reconcile.Stop()
 	s.try(ctx, "reconcile sandboxes", s.Reconcile)
+	var pool sync.WaitGroup
+	pool.Go(func() { s.keepPool(ctx) })
+	defer pool.Wait()
 	for {
 		select {
 		case <-ctx.Done():
@@ -28,6 +32,10 @@ func (s *Service) Run(ctx context.Context) {
 		case <-reconcile.C:
 			s.try(ctx, "reconcile sandboxes", s.Reconcile)
 		case <-sweep.C:
+			if s.away.Load() {
+				s.try(ctx, "ask the runtime", func(ctx context.Context) error { _, err := s.ask(ctx); return err })
+				continue
+			}
 			s.try(ctx, "sweep sandboxes", s.Sweep)
 		}
 	}
@@ -67,7 +75,7 @@ func (s *Service) Sweep(ctx context.Context) error {
 	if s.maxRunning > 0 {
 		running, err := s.running(ctx)
 		if err == nil && running > s.maxRunning {
-			_, err = s.stopOldest(ctx, running-s.maxRunning)
+			_, err = s.stopSome(ctx, running-s.maxRunning)
 		}
 		failures = append(failures, err)
 	}

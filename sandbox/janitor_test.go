@@ -201,7 +201,7 @@ func TestStatus_SaysWhatWorkersShow(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.acquire(t, f.claim)
-	want := core.WorkerStatus{Docker: "ok", Runtime: "runc", Image: dockertest.Image(t), RunningBoxes: 1}
+	want := core.WorkerStatus{Docker: "ok", Runtime: dockertest.Runtime(), Image: dockertest.Image(t), RunningBoxes: 1}
 	if got := f.Status(t.Context()); got != want {
 		t.Errorf("status %+v, want %+v", got, want)
 	}

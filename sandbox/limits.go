@@ -41,20 +41,14 @@ func (s *Service) room(ctx context.Context) (started func(), err error) {
 	}
 }
 
-// makeRoom reserves a place when there is one, or when an unused sandbox could be stopped for it.
+// makeRoom reserves a place when there is one, or when a sandbox could be stopped for it that waits
+// in the pool or that no turn uses.
 func (s *Service) makeRoom(ctx context.Context) (bool, error) {
-	running, err := s.running(ctx)
-	if err != nil {
-		return false, err
+	over, err := s.reserve(ctx)
+	freed := 0
+	if err == nil && over > 0 {
+		freed, err = s.stopSome(ctx, over)
 	}
-	s.mu.Lock()
-	over := running + s.starting + 1 - s.maxRunning
-	s.starting++
-	s.mu.Unlock()
-	if over <= 0 {
-		return true, nil
-	}
-	freed, err := s.stopOldest(ctx, over)
 	if err != nil || freed < over {
 		s.startedOne()
 		return false, err
@@ -62,7 +56,30 @@ func (s *Service) makeRoom(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// startedOne gives up a place that makeRoom reserved.
+// stopSome stops up to n sandboxes, those that nobody has first, and says how many.
+func (s *Service) stopSome(ctx context.Context, n int) (stopped int, err error) {
+	if stopped, err = s.shrinkPool(ctx, n); err != nil || stopped == n {
+		return stopped, err
+	}
+	more, err := s.stopOldest(ctx, n-stopped)
+	return stopped + more, err
+}
+
+// reserve takes a place, by an error too, until startedOne, and says by how many sandboxes the host
+// would then be over its bound.
+func (s *Service) reserve(ctx context.Context) (over int, err error) {
+	s.mu.Lock()
+	s.starting++
+	starting := s.starting
+	s.mu.Unlock()
+	if s.maxRunning <= 0 {
+		return 0, nil
+	}
+	running, err := s.running(ctx)
+	return max(0, running+starting-s.maxRunning), err
+}
+
+// startedOne gives up a place that reserve took.
 func (s *Service) startedOne() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

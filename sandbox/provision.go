@@ -34,6 +34,11 @@ func (p *provision) run(ctx context.Context) (*toolbox.Client, error) {
 			return nil, err
 		}
 	}
+	if row == nil {
+		if ws, err = p.warmed(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if ws == nil {
 		if ws, err = p.rebuild(ctx); err != nil {
 			return nil, err
@@ -55,7 +60,7 @@ func (p *provision) reuse(ctx context.Context) (*toolbox.Client, error) {
 	}
 	there, err := p.runtime.Inspect(ctx, p.box.RuntimeRef)
 	if err == nil {
-		_, err = p.runtime.Create(ctx, p.spec(p.box.Volume, p.box.Image)) // adopts it, or says that it is outdated
+		_, err = p.runtime.Create(ctx, p.specOf(there)) // adopts it, or says that it is outdated
 	}
 	var ws *toolbox.Client
 	switch {
@@ -75,7 +80,7 @@ func (p *provision) reuse(ctx context.Context) (*toolbox.Client, error) {
 	switch code := core.CodeOf(err); {
 	case err == nil:
 		return ws, nil
-	case ctx.Err() != nil, code == "runtime_unavailable", code == "capacity":
+	case ctx.Err() != nil, code == codeUnavailable, code == "capacity":
 		return nil, err
 	default:
 		p.log.InfoContext(ctx, "sandbox cannot be used again", "error", err, "sandbox_id", p.box.ID)
@@ -86,6 +91,8 @@ func (p *provision) reuse(ctx context.Context) (*toolbox.Client, error) {
 // rebuild makes a new container: the first, or the next generation on the same volume. Without that
 // volume it is an empty one, which settle fills.
 func (p *provision) rebuild(ctx context.Context) (*toolbox.Client, error) {
+	p.cold.Add(1)
+	defer p.cold.Add(-1)
 	p.clear(ctx)
 	old := p.box
 	p.box = core.Sandbox{

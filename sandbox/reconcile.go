@@ -22,9 +22,13 @@ func (s *Service) Reconcile(ctx context.Context) error {
 	}
 	var failures []error
 	for _, there := range list {
-		row, err := s.store.LiveSandbox(ctx, there.Session)
+		row, err := s.rowOf(ctx, there)
 		if err != nil {
 			return err
+		}
+		if row == nil && there.Purpose == PurposePool {
+			failures = append(failures, s.reconcileMember(ctx, there))
+			continue
 		}
 		if row != nil && row.ID == there.Sandbox && row.Generation == there.Generation && row.Host == here.host && row.State != core.SandboxFailed {
 			continue
@@ -78,6 +82,15 @@ func (s *Service) compare(ctx context.Context, box core.Sandbox) error {
 	return err
 }
 
+// rowOf is the row of the sandbox that a container was made for, or nil.
+func (s *Service) rowOf(ctx context.Context, there Status) (*core.Sandbox, error) {
+	rows, err := s.store.SandboxesByID(ctx, []core.SandboxID{there.Sandbox})
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	return &rows[0], nil
+}
+
 // RemoveAll removes every container of this installation on this host and keeps the volumes, for a
 // server that leaves nothing running behind. The next message makes a new container on the volume.
 func (s *Service) RemoveAll(ctx context.Context) error {
@@ -91,7 +104,7 @@ func (s *Service) RemoveAll(ctx context.Context) error {
 			failures = append(failures, err)
 			continue
 		}
-		row, err := s.store.LiveSandbox(ctx, there.Session)
+		row, err := s.rowOf(ctx, there)
 		if err == nil && row != nil && row.Generation == there.Generation && (row.State == core.SandboxReady || row.State == core.SandboxStopping) {
 			row.State = core.SandboxStopped
 			_, err = s.mark(ctx, *row, changed(*row))

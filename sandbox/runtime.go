@@ -29,8 +29,16 @@ type Runtime interface {
 	// Remove deletes the container, and the volume when volume is true. Absent is fine.
 	Remove(ctx context.Context, ref string, volume bool) error
 	Inspect(ctx context.Context, ref string) (Status, error)
+	// Fingerprint tells specs apart, whoever they are for: two containers with the same one differ
+	// only in their ids and volumes. It changes with image, limits, runtime, toolbox and hardening.
+	Fingerprint(ctx context.Context, spec Spec) (string, error)
 	// List returns the sandboxes of this installation by label, of every state.
 	List(ctx context.Context) ([]Status, error)
+	// Volumes returns this installation's workspace volumes by label, used or not.
+	Volumes(ctx context.Context) ([]Volume, error)
+	// RemoveVolume deletes a workspace volume of this installation. Absent is fine; one that a
+	// container has, running or not, is refused.
+	RemoveVolume(ctx context.Context, name string) error
 	// Capabilities says what this host offers.
 	Capabilities(ctx context.Context) (Capabilities, error)
 }
@@ -56,6 +64,13 @@ const (
 	PurposeSession Purpose = "session" // one session's sandbox
 	PurposePool    Purpose = "pool"    // started ahead for a session that is not known yet: Session is ""
 )
+
+// Volume is a workspace volume by its labels.
+type Volume struct {
+	Name    string
+	Session core.SessionID
+	Sandbox core.SandboxID
+}
 
 // Limits bound one sandbox.
 type Limits struct {
@@ -106,9 +121,12 @@ type Store interface {
 	LatestCheckpoint(ctx context.Context, id core.SessionID) (*core.Checkpoint, error)
 	// SandboxesOn lists the rows in states creating, ready, stopping and stopped of one host.
 	SandboxesOn(ctx context.Context, host string) ([]core.Sandbox, error)
+	// SandboxesByID returns the rows, of any state and host, that have one of the ids.
+	SandboxesByID(ctx context.Context, ids []core.SandboxID) ([]core.Sandbox, error)
 	// MarkSandbox changes a row without a lease, only while the session has no owner; false says
 	// that it had one. For the janitor (stop requests, idle stop, reconcile).
 	MarkSandbox(ctx context.Context, box core.Sandbox, events ...core.Payload) (bool, error)
+	PoolStore
 }
 
 // Source gives a session's base as one pack. The reader ends with the pack; closing it early stops

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agent-sandboxing/core"
@@ -18,6 +19,9 @@ const (
 	settleWithin = 10 * time.Second
 )
 
+// codeUnavailable says that the runtime does not answer.
+const codeUnavailable = "runtime_unavailable"
+
 // Options are what a Service is made of.
 type Options struct {
 	Runtime Runtime
@@ -29,6 +33,8 @@ type Options struct {
 	Idle time.Duration
 	// MaxRunning bounds the running sandboxes of this host; 0 means no bound.
 	MaxRunning int
+	// Warm is how many sandboxes of this host run ahead of sessions; 0 means none.
+	Warm int
 	// RoomWait is how long a session waits for room below that bound; 0 means 10 minutes.
 	RoomWait time.Duration
 }
@@ -43,9 +49,14 @@ type Service struct {
 	limits     Limits
 	idle       time.Duration
 	maxRunning int
+	warm       int
 	roomWait   time.Duration
 	sessions   gate
 
+	claimed chan struct{} // holds one token when the pool lacks a member
+	cold    atomic.Int32  // containers that sessions wait for
+
+	away     atomic.Bool // the runtime did not answer when it was last asked
 	mu       sync.Mutex
 	where    *place
 	starting int // sandboxes that were given room and do not run yet
@@ -64,6 +75,8 @@ func New(o Options) *Service {
 		limits:     o.Limits,
 		idle:       cmp.Or(o.Idle, 30*time.Minute),
 		maxRunning: o.MaxRunning,
+		warm:       o.Warm,
+		claimed:    make(chan struct{}, 1),
 		roomWait:   cmp.Or(o.RoomWait, 10*time.Minute),
 		sessions:   gate{held: map[core.SessionID]chan struct{}{}},
 	}
@@ -85,9 +98,25 @@ func (s *Service) Acquire(ctx context.Context, claim core.Claim) (core.PlatformW
 			err = context.Cause(ctx)
 		}
 		p.fail(ctx, err)
+		if core.CodeOf(err) == codeUnavailable {
+			s.away.Store(true)
+		}
 		return nil, err
 	}
 	return ws, nil
+}
+
+// Answers is false from the moment at which the runtime did not answer until it does again, as Run
+// finds out. What waits for a sandbox should go on waiting meanwhile.
+func (s *Service) Answers() bool { return !s.away.Load() }
+
+// ask looks whether the runtime answers.
+func (s *Service) ask(ctx context.Context) (Capabilities, error) {
+	offers, err := s.runtime.Capabilities(ctx)
+	if ctx.Err() == nil {
+		s.away.Store(core.CodeOf(err) == codeUnavailable)
+	}
+	return offers, err
 }
 
 // Release ends every process in the workspace and detaches. A sandbox that does not obey is given up:
@@ -127,7 +156,7 @@ func (s *Service) Release(ctx context.Context, claim core.Claim, ws core.Platfor
 
 // Status is what this worker shows of its sandbox host.
 func (s *Service) Status(ctx context.Context) core.WorkerStatus {
-	offers, err := s.runtime.Capabilities(ctx)
+	offers, err := s.ask(ctx)
 	if err != nil {
 		return core.WorkerStatus{Docker: core.MessageOf(err)}
 	}

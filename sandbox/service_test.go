@@ -26,7 +26,7 @@ func TestAcquire_MakesACheckedOutSandbox(t *testing.T) {
 	wantTypes(t, f.store.types(f.claim.Session.ID), "sandbox_creating", "repo_checkout_started", "repo_checkout_completed", "sandbox_ready")
 	box := f.store.box(t, f.claim.Session.ID)
 	if box.State != core.SandboxReady || box.Generation != 1 || !box.CheckedOut || box.RuntimeRef == "" || box.Volume == "" ||
-		box.Image == "" || box.Runtime != "runc" || box.Host == "" || box.LastUsedAt.IsZero() {
+		box.Image == "" || box.Runtime != dockertest.Runtime() || box.Host == "" || box.LastUsedAt.IsZero() {
 		t.Errorf("row %+v", box)
 	}
 }
@@ -333,5 +333,8 @@ func TestAcquire_FailsWithTheCodeOfTheCause(t *testing.T) {
 		_, err = f.Acquire(t.Context(), f.claim)
 		wantCode(t, err, "runtime_unavailable")
 		wantTypes(t, f.store.types(f.claim.Session.ID)) // nothing was begun
+		if f.Answers() {
+			t.Error("the next session would try it too")
+		}
 	})
 }

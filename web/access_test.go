@@ -83,11 +83,12 @@ func (s session) writes() map[string]url.Values {
 		base + "/messages/" + string(s.message) + "/continue": {},
 		base + "/cancel":                                      {},
 		base + "/publish":                                     {"title": {"x"}},
-		base + "/network/hosts":                               {"host": {"evil.example.com"}},
 		base + "/publications/" + string(core.NewID[core.PublicationID]()) + "/resolve": {},
-		base + "/stop":    {},
-		base + "/archive": {"archived": {"true"}},
-		base + "/title":   {"title": {"x"}},
+		base + "/publications/" + string(core.NewID[core.PublicationID]()) + "/cancel":  {},
+		base + "/network/hosts": {"host": {"evil.example.com"}},
+		base + "/stop":          {},
+		base + "/archive":       {"archived": {"true"}},
+		base + "/title":         {"title": {"x"}},
 	}
 }
 

@@ -57,6 +57,7 @@ type Config struct {
 
 	BashPolicy core.BashPolicy `env:"BASH_POLICY" envDefault:"seed"`
 	CloneDepth int             `env:"CLONE_DEPTH" envDefault:"50"`
+	CloneMax   int64           `env:"CLONE_MAX_MIB" envDefault:"4096"` // what one fetch may bring
 }
 
 // GitHub is the App's registration. BaseURL empty means github.com.
@@ -126,6 +127,7 @@ type Sandbox struct {
 	Image      string  `env:"IMAGE"`
 	Runtime    string  `env:"RUNTIME" envDefault:"runc"`
 	MaxRunning int     `env:"MAX_RUNNING" envDefault:"8"`
+	Warm       int     `env:"WARM" envDefault:"2"` // sandboxes that run ahead of sessions
 	Memory     int64   `env:"MEMORY" envDefault:"2048"`
 	CPUs       float64 `env:"CPUS" envDefault:"2"`
 	PIDs       int64   `env:"PIDS" envDefault:"512"`
@@ -266,6 +268,9 @@ func (c *Config) checkWorker() []error {
 	if c.Sandbox.MaxRunning < 1 {
 		p = append(p, errors.New("SANDBOX_MAX_RUNNING must be at least 1"))
 	}
+	if c.Sandbox.Warm < 0 {
+		p = append(p, errors.New("SANDBOX_WARM must be 0 (none) or a number of sandboxes"))
+	}
 	if c.Sandbox.Memory < 128 {
 		p = append(p, errors.New("SANDBOX_MEMORY must be at least 128; it is in MiB"))
 	}
@@ -280,6 +285,9 @@ func (c *Config) checkWorker() []error {
 	}
 	if c.CloneDepth < 0 {
 		p = append(p, errors.New("CLONE_DEPTH must be 0 (everything) or a number of commits"))
+	}
+	if c.CloneMax < 1 {
+		p = append(p, errors.New("CLONE_MAX_MIB must be at least 1"))
 	}
 	return p
 }

@@ -56,6 +56,7 @@ func TestParse_SaysOneThingOfAVariable(t *testing.T) {
 		"GITHUB_APP_ID":       {"my-app", "GITHUB_APP_ID is not a whole number without a unit"},
 		"ALLOW_INSECURE_HTTP": {"maybe", "ALLOW_INSECURE_HTTP is not true or false"},
 		"SANDBOX_MAX_RUNNING": {"0", "SANDBOX_MAX_RUNNING must be at least 1"},
+		"SANDBOX_WARM":        {"-1", "SANDBOX_WARM must be 0 (none) or a number of sandboxes"},
 	} {
 		vars := valid()
 		vars[variable] = test.value

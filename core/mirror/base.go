@@ -93,7 +93,7 @@ func (m *Mirror) fetch(ctx context.Context, held *lock, dir string, r *remote, r
 		args = append(args, "--depth="+strconv.Itoa(m.depth))
 	}
 	args = append(args, r.url, refspec)
-	return m.git.run(ctx, call{dir: dir, config: lenientFsck, args: args, remote: r, lock: held, timeout: fetchTimeout})
+	return m.bring(ctx, call{dir: dir, args: args, remote: r, lock: held})
 }
 
 // withToken mints a read token for one use and revokes it afterwards. A token that GitHub does

@@ -15,7 +15,7 @@ import (
 // Checkout makes sure of the session's base and streams it as one pack of the last commits. A
 // session that was never checked out must find its branch unmoved (base_moved); again says that it was,
 // perhaps by another host, and then the base is fetched wherever the branch is now. Errors are core.Errors:
-// base_moved, base_missing, branch_missing, empty_repository, clone_timeout, github_unavailable,
+// base_moved, base_missing, branch_missing, empty_repository, clone_timeout, clone_too_large, github_unavailable,
 // github_forbidden, repository_rejected, disk_full, and what Tokens answered. The reader fails
 // rather than end early; it must be closed.
 func (m *Mirror) Checkout(ctx context.Context, s core.ChatSession, again bool) (core.Checkout, io.ReadCloser, error) {

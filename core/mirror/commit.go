@@ -157,8 +157,8 @@ func (m *Mirror) FetchBranch(ctx context.Context, repo core.Repository, token co
 		return "", err
 	}
 	const ref = "refs/agent/branch"
-	err = m.git.run(ctx, call{
-		dir: q.dir, config: lenientFsck, remote: r, timeout: fetchTimeout,
+	err = m.bring(ctx, call{
+		dir: q.dir, remote: r,
 		args: []string{"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", r.url, "+refs/heads/" + branch + ":" + ref},
 	})
 	if err != nil {

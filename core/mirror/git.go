@@ -19,9 +19,10 @@ import (
 // runner starts git the one way the control plane may: a fixed program, a fixed environment, our
 // configuration alone, an explicit repository, no hooks and no protocol but the one asked for.
 type runner struct {
-	program string // absolute path of git
-	home    string // an empty folder: HOME and working directory of every child
-	caFile  string // "" means the system's certificates
+	program string        // absolute path of git
+	home    string        // an empty folder: HOME and working directory of every child
+	caFile  string        // "" means the system's certificates
+	stall   time.Duration // without progress, which ends what talks to a server
 }
 
 // call is one git command.
@@ -37,8 +38,9 @@ type call struct {
 	timeout time.Duration // 0 means localTimeout
 }
 
-// limits bound a child by the kernel. They are set after it has started: what it is to be
-// protected from arrives later, on its stdin, or is too slow to matter before.
+// limits bound a child, and what it starts, by the kernel; 0 leaves a resource as it is. They are set
+// after it has started: what it is to be protected from arrives later, on its stdin or from a
+// server, or is too slow to matter before.
 type limits struct {
 	memory uint64 // bytes of address space
 	cpu    uint64 // seconds
@@ -134,7 +136,7 @@ func (r runner) start(ctx context.Context, c call) (*child, error) {
 	config := append(append([]string{}, fixedConfig...), c.config...)
 	var credential *os.File
 	if c.remote != nil {
-		config = append(config, c.remote.config(r.caFile)...)
+		config = append(config, c.remote.config(r.caFile, r.stall)...)
 		f, err := c.remote.credential()
 		if err != nil {
 			stop()
@@ -224,6 +226,9 @@ func (c call) verb() string {
 
 func (l limits) apply(pid int) error {
 	for resource, max := range map[int]uint64{unix.RLIMIT_AS: l.memory, unix.RLIMIT_CPU: l.cpu, unix.RLIMIT_FSIZE: l.file} {
+		if max == 0 {
+			continue
+		}
 		if err := unix.Prlimit(pid, resource, &unix.Rlimit{Cur: max, Max: max}, nil); err != nil {
 			return fmt.Errorf("limit git: %w", err)
 		}

@@ -5,6 +5,7 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,10 +26,13 @@ type Options struct {
 	GitPath      string                       // "" means git of PATH, looked up once
 	GitURL       func(core.Repository) string // token-free address of a repository
 	Tokens       Tokens
-	CloneDepth   int    // commits of history in a checkout; 0 means all
-	CAFile       string // certificates that git trusts; "" means the system's
-	FixturesDir  string // folder of fixture repositories; "" means there are none
-	MaxPackBytes int64  // of a snapshot; 0 means 256 MiB
+	CloneDepth   int           // commits of history in a checkout; 0 means all
+	CAFile       string        // certificates that git trusts; "" means the system's
+	FixturesDir  string        // folder of fixture repositories; "" means there are none
+	MaxPackBytes int64         // of a snapshot; 0 means 256 MiB
+	MaxBaseBytes int64         // of what one fetch of a base may bring, packed; 0 means 4 GiB
+	FetchTimeout time.Duration // of one fetch; 0 means 10 minutes
+	FetchStall   time.Duration // without progress, which ends a fetch or a push; whole seconds, 0 means 30
 	Log          *slog.Logger
 }
 
@@ -49,12 +53,16 @@ type Mirror struct {
 	depth       int
 	fixtures    string
 	maxPack     int64
+	maxBase     uint64
+	fetchWithin time.Duration
 	log         *slog.Logger
 	authRetry   time.Duration // wait before a fresh token is tried once more
 }
 
 const (
 	defaultMaxPack = 256 << 20
+	defaultMaxBase = 4 << 30
+	stallTime      = 30 * time.Second
 	// staleQuarantine is far above what the time limits of an import and a push add up to.
 	staleQuarantine = 2 * time.Hour
 	// authRetryAfter bridges the moment in which GitHub does not know a new token everywhere.
@@ -70,10 +78,8 @@ func New(o Options) (*Mirror, error) {
 	m := &Mirror{
 		repos: filepath.Join(dir, "repos"), quarantines: filepath.Join(dir, "quarantine"),
 		gitURL: o.GitURL, tokens: o.Tokens, depth: o.CloneDepth, fixtures: o.FixturesDir,
-		maxPack: o.MaxPackBytes, log: o.Log, authRetry: authRetryAfter,
-	}
-	if m.maxPack == 0 {
-		m.maxPack = defaultMaxPack
+		maxPack: cmp.Or(o.MaxPackBytes, defaultMaxPack), maxBase: uint64(cmp.Or(o.MaxBaseBytes, defaultMaxBase)),
+		fetchWithin: cmp.Or(o.FetchTimeout, fetchTimeout), log: o.Log, authRetry: authRetryAfter,
 	}
 	for _, d := range []string{m.repos, m.quarantines} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
@@ -84,6 +90,7 @@ func New(o Options) (*Mirror, error) {
 	if m.git, err = newRunner(o.GitPath, filepath.Join(dir, "home"), o.CAFile); err != nil {
 		return nil, err
 	}
+	m.git.stall = cmp.Or(o.FetchStall, stallTime)
 	return m, m.sweep(time.Now().Add(-staleQuarantine))
 }
 

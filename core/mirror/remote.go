@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"agent-sandboxing/core"
 )
@@ -33,12 +34,12 @@ func newRemote(address string, token core.RepoToken) (*remote, error) {
 
 // config lets git ask for the credential on the inherited descriptor, for this host alone: a
 // redirect or a second host finds no helper, no prompt and fails. Nothing in it is secret.
-func (r *remote) config(caFile string) []string {
+func (r *remote) config(caFile string, stall time.Duration) []string {
 	config := []string{
 		"protocol." + r.scheme + ".allow=always",
 		fmt.Sprintf(`credential.%s.helper=!f() { if test "$1" = get; then cat <&%d; fi; }; f`, r.scope, credentialFD),
-		"http.lowSpeedLimit=1000",
-		"http.lowSpeedTime=30",
+		"http.lowSpeedLimit=1000", // bytes a second
+		fmt.Sprintf("http.lowSpeedTime=%d", int(stall.Seconds())),
 	}
 	if caFile != "" {
 		config = append(config, "http.sslCAInfo="+caFile)

@@ -46,6 +46,20 @@ func (s *Store) LiveSandbox(ctx context.Context, id core.SessionID) (*core.Sandb
 	return box, mapError(err)
 }
 
+// SandboxesByID returns the rows, of any state and host, that have one of the ids.
+func (s *Store) SandboxesByID(ctx context.Context, ids []core.SandboxID) ([]core.Sandbox, error) {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = string(id)
+	}
+	rows, err := s.pool.Query(ctx, `SELECT `+sandboxColumns+` FROM sandboxes WHERE id = ANY ($1::text[]::uuid[])`, texts)
+	if err != nil {
+		return nil, mapError(err)
+	}
+	boxes, err := pgx.CollectRows(rows, scanSandbox)
+	return boxes, mapError(err)
+}
+
 // SaveSandbox inserts or updates the row under the lease and appends the events. StopRequestedAt
 // is not taken from box: a stop asked for while the worker held its copy must not be lost.
 func (s *Store) SaveSandbox(ctx context.Context, lease core.Lease, box core.Sandbox, events ...core.Payload) error {

@@ -66,15 +66,15 @@ func (p *Processor) turn(ctx context.Context, claim core.Claim, msg core.Message
 	result, runErr := p.runAgent(ctx, claim, msg, ws, rec)
 	partial := rec.close()
 
-	end, done := final(ctx)
-	defer done()
 	if errors.Is(context.Cause(ctx), core.ErrLeaseLost) || errors.Is(runErr, core.ErrLeaseLost) {
-		log.WarnContext(end, "turn lost its lease")
+		log.WarnContext(ctx, "turn lost its lease")
 		return
 	}
 	f := outcome(context.Cause(ctx), runErr, result, partial)
 	f.MessageID = msg.ID
-	f.Changed = p.capture(end, claim, msg, ws, log)
+	f.Changed = p.capture(ctx, claim, msg, ws, log)
+	end, done := final(ctx) // what a sandbox that hangs has taken of the time is not taken from this
+	defer done()
 	p.Network.Flush(end, claim.Session.ID)
 	if f.State == core.Failed {
 		log.WarnContext(end, "turn failed", "code", f.FailureCode, "error", runErr)

@@ -20,7 +20,7 @@ const (
 	finalTime = 90 * time.Second
 )
 
-// Options are the processor's dependencies; all but Network and Budgets are required.
+// Options are the processor's dependencies; all but Network, Budgets and Ready are required.
 type Options struct {
 	Store     Store
 	Sandboxes Sandboxes
@@ -36,7 +36,10 @@ type Options struct {
 	// Worker is how this process appears in the table; its Capacity, how many sessions are served at
 	// once, is fixed, its host may become known later.
 	Worker func() core.Worker
-	Log    *slog.Logger
+	// Ready says whether a turn could run at all. While it cannot, nothing is claimed and messages stay
+	// queued; nil means always.
+	Ready func() bool
+	Log   *slog.Logger
 }
 
 // Processor claims sessions and serves what waits in them.
@@ -73,7 +76,7 @@ func (p *Processor) Run(ctx context.Context) error {
 
 // claimAll fills the free slots with sessions until none is waiting.
 func (p *Processor) claimAll(ctx context.Context) {
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && (p.Ready == nil || p.Ready()) {
 		select {
 		case p.slots <- struct{}{}:
 		default:

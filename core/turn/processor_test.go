@@ -344,6 +344,32 @@ func TestTurn_SandboxFailureEndsTheQueuedMessage(t *testing.T) {
 	}
 }
 
+func TestTurn_WaitsWhileNoSandboxCanRun(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	session := storetest.Session(t, s, storetest.User(t, s).ID)
+	var answers atomic.Bool
+	asked := make(chan struct{}, 100)
+	st := run(t, s, func(context.Context, core.TurnRecorder) (core.TurnResult, error) {
+		return core.TurnResult{Answer: "Done."}, nil
+	}, &boxes{}, func(o *turn.Options) {
+		o.Ready = func() bool {
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
+			return answers.Load()
+		}
+	})
+	<-asked
+	<-asked
+	if m := st.message(t, session.ID); m.State != core.Queued {
+		t.Errorf("while nothing can run the message is %s", m.State)
+	}
+	answers.Store(true)
+	st.events(t, session.ID, "message_completed")
+}
+
 func TestTurn_ShutdownEndsTheWorkingTurnAndKeepsItsWork(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -26,14 +27,17 @@ type row struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	only := ""
-	if len(os.Args) > 1 {
-		only = os.Args[1]
-	}
-	if err := run(ctx, only); err != nil {
-		fmt.Fprintln(os.Stderr, "faults:", err)
-		stop()
-		os.Exit(1)
+	repeat := flag.Int("repeat", 1, "how often to go through them, each time on a new Docker daemon")
+	flag.Parse()
+	for round := range *repeat {
+		if *repeat > 1 {
+			fmt.Printf("round %d of %d\n", round+1, *repeat)
+		}
+		if err := run(ctx, flag.Arg(0)); err != nil {
+			fmt.Fprintln(os.Stderr, "faults:", err)
+			stop()
+			os.Exit(1) //nolint:gocritic // stop was called
+		}
 	}
 }
 
@@ -71,9 +75,9 @@ func run(ctx context.Context, only string) (err error) {
 		if err != nil {
 			fmt.Println("      " + strings.ReplaceAll(err.Error(), "\n", "\n      "))
 		}
-		b.heal()
+		b.heal(ctx)
 	}
-	fmt.Printf("faults: %d of %d ended with a code and took the next message\n", good, total)
+	fmt.Printf("faults: %d of %d\n", good, total)
 	if good != total {
 		return errors.New("not every fault ended well; the logs are in " + b.dir)
 	}
@@ -82,7 +86,7 @@ func run(ctx context.Context, only string) (err error) {
 
 func rows() []row {
 	var all []row
-	for _, group := range [][]row{startRows(), requestRows(), githubRows(), publishRows(), modelRows(), dockerRows(), crashRows(), hostileRows(), raceRows(), secretRows(), singleRows()} {
+	for _, group := range [][]row{startRows(), requestRows(), githubRows(), publishRows(), modelRows(), dockerRows(), hostRows(), containerRows(), crashRows(), hostileRows(), raceRows(), secretRows(), singleRows()} {
 		all = append(all, group...)
 	}
 	return all

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync"
 )
 
@@ -16,7 +18,28 @@ type relay struct {
 	mu       sync.Mutex
 	listener net.Listener
 	open     map[net.Conn]bool
+	lost     []request
 	served   sync.WaitGroup
+}
+
+// request says which HTTP requests are meant: those that begin and hold so.
+type request struct{ begins, holds string }
+
+// lose makes the server never see such requests, so that their senders wait; without any, it sees all.
+func (r *relay) lose(such ...request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lost = such
+}
+
+// loses says whether what a client sent begins a request that the server never sees.
+func (r *relay) loses(sent []byte) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.lost, func(such request) bool {
+		line, _, _ := bytes.Cut(sent, []byte("\r\n"))
+		return bytes.HasPrefix(line, []byte(such.begins)) && bytes.Contains(line, []byte(such.holds))
+	})
 }
 
 func (r *relay) up() error {
@@ -82,13 +105,31 @@ func (r *relay) serve(client net.Conn) {
 		return
 	}
 	var both sync.WaitGroup
-	both.Go(func() { pass(server, client) })
+	both.Go(func() { pass(server, watched{client, r}) })
 	both.Go(func() { pass(client, server) })
 	both.Wait()
 }
 
+// watched is a client whose lost requests end its connection's first half in silence.
+type watched struct {
+	net.Conn
+	relay *relay
+}
+
+func (w watched) Read(p []byte) (int, error) {
+	n, err := w.Conn.Read(p)
+	if err == nil && w.relay.loses(p[:n]) {
+		_, err = io.Copy(io.Discard, w.Conn) // until the client gives up
+		if err == nil {
+			err = io.ErrClosedPipe
+		}
+		return 0, err
+	}
+	return n, err
+}
+
 // pass copies one direction and says its end to the other side; an attach lives on half closed.
-func pass(to, from net.Conn) {
+func pass(to net.Conn, from io.Reader) {
 	_, _ = io.Copy(to, from) // a broken connection is what this is for
 	if half, ok := to.(*net.UnixConn); ok {
 		_ = half.CloseWrite()

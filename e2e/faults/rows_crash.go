@@ -249,14 +249,14 @@ func singleRows() []row {
 			if err := b.signal(ctx, "serve", syscall.SIGTERM); err != nil {
 				return "", err
 			}
-			left, err := docker(ctx, "ps", "-aq", "--filter", "label=agent-sandboxing.instance="+b.instance)
+			left, err := b.host(ctx, "ps", "-aq", "--filter", "label=agent-sandboxing.instance="+b.instance)
 			if err != nil {
 				return "", err
 			}
 			if _, err := b.postgres(); err == nil || len(left) > 0 {
 				return "", fmt.Errorf("%d containers are left; Postgres: %w", len(left), err)
 			}
-			return "nothing left", removeAll(ctx, b.instance)
+			return "nothing left", b.removeAll(ctx, b.instance)
 		}},
 	}
 }
@@ -271,7 +271,7 @@ func (b *bench) single(ctx context.Context) error {
 		return nil
 	}
 	if b.running["web"] != nil {
-		err := errors.Join(b.signal(ctx, "web", syscall.SIGTERM), b.signal(ctx, "worker", syscall.SIGTERM), removeAll(ctx, b.instance))
+		err := errors.Join(b.signal(ctx, "web", syscall.SIGTERM), b.signal(ctx, "worker", syscall.SIGTERM), b.removeAll(ctx, b.instance))
 		if err != nil {
 			return err
 		}
@@ -330,7 +330,7 @@ func (b *bench) serveGone(ctx context.Context, end func() error) (string, error)
 
 // instanceOfServe reads from a container of the row's session whose it is.
 func (b *bench) instanceOfServe(ctx context.Context) (string, error) {
-	words, err := docker(ctx, "volume", "ls", "--filter", "label=agent-sandboxing.session="+b.sessions[0], "--format", `{{.Label "agent-sandboxing.instance"}}`)
+	words, err := b.host(ctx, "volume", "ls", "--filter", "label=agent-sandboxing.session="+b.sessions[0], "--format", `{{.Label "agent-sandboxing.instance"}}`)
 	if err != nil {
 		return "", err
 	}

@@ -24,7 +24,7 @@ func dockerRows() []row {
 			if err != nil {
 				return "", err
 			}
-			code, err := b.failed(ctx, id, "runtime_unavailable")
+			code, err := b.knownAway(ctx, id)
 			if err := errors.Join(err, b.docker.up()); err != nil {
 				return code, err
 			}
@@ -35,34 +35,18 @@ func dockerRows() []row {
 			if err := b.newWorker(ctx, nil); err != nil {
 				return "", err
 			}
-			id, err := b.create(ctx, "mdlinks", "file "+b.newFile())
-			if err != nil {
-				return "", err
-			}
-			code, err := b.failed(ctx, id, "runtime_unavailable")
-			if err := errors.Join(err, b.docker.up()); err != nil {
-				return code, err
-			}
-			return code, b.goesOn(ctx, id)
-		}},
-		{"Docker is away before a follow-up", func(ctx context.Context, b *bench) (string, error) {
 			name := b.newFile()
 			id, err := b.create(ctx, "mdlinks", "file "+name)
 			if err != nil {
 				return "", err
 			}
-			if _, err := b.ended(ctx, id); err != nil {
+			if err := b.staysQueued(ctx, id, 2*time.Second); err != nil {
 				return "", err
 			}
-			b.docker.down()
-			if err := b.post(ctx, id, "file "+b.newFile()); err != nil {
+			if err := b.docker.up(); err != nil {
 				return "", err
 			}
-			code, err := b.failed(ctx, id, "runtime_unavailable")
-			if err := errors.Join(err, b.docker.up()); err != nil {
-				return code, err
-			}
-			return code, b.goesOn(ctx, id, name)
+			return "waits", b.goesOn(ctx, id, name)
 		}},
 		{"Docker goes away in the middle of a turn", func(ctx context.Context, b *bench) (string, error) {
 			return b.duringTurn(ctx, func() error {
@@ -143,11 +127,11 @@ func dockerHostLost(ctx context.Context, b *bench) (string, error) {
 	if err := errors.Join(b.signal(ctx, "worker", syscall.SIGTERM), b.removeContainer(ctx, id), b.move(ctx, "stockroom")); err != nil {
 		return "", err
 	}
-	volumes, err := docker(ctx, "volume", "ls", "-q", "--filter", "label=agent-sandboxing.session="+id)
+	volumes, err := b.host(ctx, "volume", "ls", "-q", "--filter", "label=agent-sandboxing.session="+id)
 	if err != nil {
 		return "", err
 	}
-	if _, err := docker(ctx, append([]string{"volume", "rm"}, volumes...)...); err != nil {
+	if _, err := b.host(ctx, append([]string{"volume", "rm"}, volumes...)...); err != nil {
 		return "", err
 	}
 	if err := errors.Join(os.RemoveAll(filepath.Join(b.env["DATA_DIR"], "mirror")), b.start("worker", nil)); err != nil {
@@ -166,11 +150,11 @@ func dockerPaused(ctx context.Context, b *bench) (string, error) {
 	if err := b.waiting(ctx, id); err != nil {
 		return "", err
 	}
-	refs, err := docker(ctx, "ps", "-q", "--filter", "label=agent-sandboxing.session="+id)
+	refs, err := b.host(ctx, "ps", "-q", "--filter", "label=agent-sandboxing.session="+id)
 	if err != nil {
 		return "", err
 	}
-	if _, err := docker(ctx, append([]string{"pause"}, refs...)...); err != nil {
+	if _, err := b.host(ctx, append([]string{"pause"}, refs...)...); err != nil {
 		return "", err
 	}
 	asked := time.Now()
@@ -192,11 +176,11 @@ func dockerPaused(ctx context.Context, b *bench) (string, error) {
 // containerGone ends the container of a turn by a docker command.
 func (b *bench) containerGone(ctx context.Context, command ...string) (string, error) {
 	return b.duringTurn(ctx, func() error {
-		refs, err := docker(ctx, "ps", "-q", "--filter", "label=agent-sandboxing.session="+b.sessions[0])
+		refs, err := b.host(ctx, "ps", "-q", "--filter", "label=agent-sandboxing.session="+b.sessions[0])
 		if err != nil {
 			return err
 		}
-		_, err = docker(ctx, append(command, refs...)...)
+		_, err = b.host(ctx, append(command, refs...)...)
 		return err
 	}, func() error { return nil }, "sandbox_lost")
 }

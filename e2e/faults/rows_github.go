@@ -190,13 +190,13 @@ func (b *bench) publish(ctx context.Context, id string, codes []string) (string,
 
 // removeContainer is what an administrator's docker rm -f does.
 func (b *bench) removeContainer(ctx context.Context, id string) error {
-	refs, err := docker(ctx, "ps", "-q", "--filter", "label=agent-sandboxing.session="+id)
+	refs, err := b.host(ctx, "ps", "-q", "--filter", "label=agent-sandboxing.session="+id)
 	if err != nil {
 		return err
 	}
 	if len(refs) != 1 {
 		return fmt.Errorf("session %s has %d running containers", id, len(refs))
 	}
-	_, err = docker(ctx, "rm", "-f", refs[0])
+	_, err = b.host(ctx, "rm", "-f", refs[0])
 	return err
 }

@@ -98,21 +98,18 @@ func secretsNowhere(ctx context.Context, b *bench) (string, error) {
 
 // searchContainer looks at how a container was made, at its processes and at its files.
 func (b *bench) searchContainer(ctx context.Context, id string, all []secret) error {
-	refs, err := docker(ctx, "ps", "-q", "--filter", "label=agent-sandboxing.session="+id)
+	refs, err := b.host(ctx, "ps", "-q", "--filter", "label=agent-sandboxing.session="+id)
 	if err != nil || len(refs) != 1 {
 		return fmt.Errorf("find the container: %d, %w", len(refs), err)
 	}
 	var failures []error
 	for _, look := range [][]string{
 		{"inspect", refs[0]},
-		{"exec", refs[0], "bash", "-c", "cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline; env"},
+		{"exec", refs[0], "bash", "-c", "cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline; env; true"},
 		{"cp", refs[0] + ":/workspace", "-"},
 	} {
-		out, err := exec.CommandContext(ctx, "docker", look...).Output()
-		if look[0] == "exec" && len(out) > 0 {
-			err = nil // a process that has ended meanwhile, or that may not be looked into
-		}
-		failures = append(failures, err, find("docker "+look[0], string(out), all))
+		out, err := b.daemon.Run(ctx, look...)
+		failures = append(failures, err, find("docker "+look[0], out, all))
 	}
 	return errors.Join(failures...)
 }

@@ -124,6 +124,22 @@ func (b *bench) ended(ctx context.Context, id string) (state, error) {
 	return b.until(ctx, id, "had everything ended", func(s state) bool { return !s.unfinished() })
 }
 
+// eventually waits for something outside the product's answers.
+func (b *bench) eventually(ctx context.Context, what string, so func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for !so() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("never: %s", what)
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
 // events are the types of the session's log.
 func (b *bench) events(ctx context.Context, id string) ([]string, error) {
 	var log struct {
@@ -242,19 +258,19 @@ func refused(err error, status int, code string) (string, error) {
 // toolbox runs, and that no git of the worker goes on.
 func (b *bench) tidy(ctx context.Context) error {
 	for _, id := range b.sessions {
-		all, err := docker(ctx, "ps", "-aq", "--filter", "label=agent-sandboxing.session="+id)
+		all, err := b.host(ctx, "ps", "-aq", "--filter", "label=agent-sandboxing.session="+id)
 		if err != nil {
 			return err
 		}
 		if len(all) > 1 {
 			return fmt.Errorf("session %s has %d containers", id, len(all))
 		}
-		running, err := docker(ctx, "ps", "-q", "--filter", "label=agent-sandboxing.session="+id)
+		running, err := b.host(ctx, "ps", "-q", "--filter", "label=agent-sandboxing.session="+id)
 		if err != nil {
 			return err
 		}
 		for _, ref := range running {
-			pids, err := docker(ctx, "top", ref, "-eo", "pid")
+			pids, err := b.host(ctx, "top", ref, "-eo", "pid")
 			if err == nil && len(pids) > 2 { // the heading and PID 1
 				return fmt.Errorf("in the container of session %s run %d processes", id, len(pids)-1)
 			}

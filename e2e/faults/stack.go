@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"agent-sandboxing/core/store"
 	"agent-sandboxing/e2e/person"
 	"agent-sandboxing/e2e/standin"
+	"agent-sandboxing/sandbox/docker/dockertest"
 )
 
 const (
@@ -30,10 +32,11 @@ const (
 )
 
 // bench is the product as one web and one worker process between two stand-ins, a database and a
-// Docker daemon that can be taken away.
+// Docker daemon of its own, which can be taken away.
 type bench struct {
 	dir      string
 	env      map[string]string
+	daemon   *dockertest.Daemon
 	docker   *relay
 	database *relay
 	github   *githubtest.Server
@@ -43,6 +46,9 @@ type bench struct {
 	running  map[string]*process // by role
 	sessions []string            // of the current row
 	files    int
+
+	stop     context.CancelFunc // of the stand-ins
+	standins sync.WaitGroup
 }
 
 // process is one of the product's.
@@ -51,7 +57,8 @@ type process struct {
 	exited chan struct{}
 }
 
-func open(ctx context.Context) (*bench, error) {
+// open starts everything. What was started has to be closed also after an error.
+func open(ctx context.Context) (b *bench, err error) {
 	dir, err := os.MkdirTemp("/tmp", "faults-")
 	if err != nil {
 		return nil, err
@@ -59,9 +66,18 @@ func open(ctx context.Context) (*bench, error) {
 	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // the local Postgres runs as another user and must enter
 		return nil, err
 	}
-	b := &bench{dir: dir, running: map[string]*process{}}
-	daemon := strings.TrimPrefix(os.Getenv("DOCKER_HOST"), "unix://")
-	b.docker = &relay{path: filepath.Join(dir, "docker.sock"), server: daemon}
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	b = &bench{dir: dir, running: map[string]*process{}, stop: stop}
+	image := os.Getenv("SANDBOX_IMAGE")
+	if b.daemon, err = dockertest.OpenDaemon(ctx, dockertest.DaemonOptions{LiveRestore: true, Images: []string{image}}); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.close(ctx))
+		}
+	}()
+	b.docker = &relay{path: filepath.Join(dir, "docker.sock"), server: b.daemon.Socket()}
 	const socket = ".s.PGSQL.5432"
 	b.database = &relay{path: filepath.Join(dir, socket), server: filepath.Join(os.Getenv("DATABASE_SOCKETS"), socket)}
 	if err := errors.Join(b.docker.up(), b.database.up()); err != nil {
@@ -72,16 +88,19 @@ func open(ctx context.Context) (*bench, error) {
 		return nil, err
 	}
 	b.github = github.Server()
-	go func() { _ = github.Serve(ctx) }()
-	go func() { _ = standin.ServeScript(ctx, modelAddr, script{}, 0) }()
+	b.standins.Go(func() { _ = github.Serve(serving) }) // what uses them says when they are not there
+	b.standins.Go(func() { _ = standin.ServeScript(serving, modelAddr, script{}, 0) })
 	b.env = map[string]string{
-		"PATH": os.Getenv("PATH"), "HOME": os.Getenv("HOME"), "SANDBOX_IMAGE": os.Getenv("SANDBOX_IMAGE"), "DATABASE_URL": "host=" + dir + " user=postgres dbname=postgres",
+		"PATH": os.Getenv("PATH"), "HOME": os.Getenv("HOME"), "SANDBOX_IMAGE": image, "DATABASE_URL": "host=" + dir + " user=postgres dbname=" + filepath.Base(dir),
 		"ENCRYPTION_KEYS": seal.NewKey("k1"), "DATA_DIR": filepath.Join(dir, "data"), "DOCKER_HOST": "unix://" + b.docker.path,
-		"LISTEN_ADDR": productAddr, "PUBLIC_URL": "http://" + productAddr, "SANDBOX_MAX_RUNNING": "4",
+		"LISTEN_ADDR": productAddr, "PUBLIC_URL": "http://" + productAddr, "SANDBOX_MAX_RUNNING": "4", "SANDBOX_MEMORY": "512",
 	}
 	maps.Copy(b.env, github.Environment())
 	maps.Copy(b.env, standin.ModelEnvironment(modelAddr))
 	b.env["OPENROUTER_API_KEY"] = canary
+	if out, err := exec.CommandContext(ctx, "createdb", "-h", os.Getenv("DATABASE_SOCKETS"), "-U", "postgres", filepath.Base(dir)).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("createdb: %w: %s", err, out)
+	}
 	if out, err := b.once(ctx, nil, "migrate"); err != nil {
 		return nil, fmt.Errorf("migrate: %w: %s", err, out)
 	}
@@ -195,37 +214,43 @@ func (b *bench) program(ctx context.Context, change map[string]string, name stri
 }
 
 // heal ends every fault outside the product.
-func (b *bench) heal() {
+func (b *bench) heal(ctx context.Context) {
 	b.github.ClearFaults()
-	if err := errors.Join(b.docker.up(), b.database.up()); err != nil {
+	if err := errors.Join(b.daemon.Start(ctx), b.docker.up(), b.database.up()); err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
 	}
 	b.sessions = nil
 }
 
-// close ends the product and removes what its workers left for other workers.
+// close ends the product, the stand-ins and the Docker daemon with all that is on it.
 func (b *bench) close(ctx context.Context) error {
 	var failures []error
 	for role := range b.running {
 		failures = append(failures, b.signal(ctx, role, syscall.SIGTERM))
 	}
-	failures = append(failures, removeAll(ctx, b.instance))
-	b.docker.down()
-	b.database.down()
-	return errors.Join(failures...)
+	if b.docker != nil {
+		b.docker.down()
+		b.database.down()
+	}
+	b.stop()
+	b.standins.Wait()
+	if out, err := exec.CommandContext(ctx, "dropdb", "--if-exists", "-h", os.Getenv("DATABASE_SOCKETS"), "-U", "postgres", filepath.Base(b.dir)).CombinedOutput(); err != nil {
+		failures = append(failures, fmt.Errorf("dropdb: %w: %s", err, out))
+	}
+	return errors.Join(append(failures, b.daemon.Close(ctx))...)
 }
 
-func removeAll(ctx context.Context, instance string) error {
+func (b *bench) removeAll(ctx context.Context, instance string) error {
 	for _, kind := range []struct{ list, remove []string }{
 		{[]string{"ps", "-aq"}, []string{"rm", "-f"}},
 		{[]string{"volume", "ls", "-q"}, []string{"volume", "rm"}},
 	} {
-		ids, err := docker(ctx, append(kind.list, "--filter", "label=agent-sandboxing.instance="+instance)...)
+		ids, err := b.host(ctx, append(kind.list, "--filter", "label=agent-sandboxing.instance="+instance)...)
 		if err != nil {
 			return err
 		}
 		if len(ids) > 0 {
-			if _, err := docker(ctx, append(kind.remove, ids...)...); err != nil {
+			if _, err := b.host(ctx, append(kind.remove, ids...)...); err != nil {
 				return err
 			}
 		}
@@ -233,11 +258,8 @@ func removeAll(ctx context.Context, instance string) error {
 	return nil
 }
 
-// docker asks the daemon itself and returns the words of its answer.
-func docker(ctx context.Context, args ...string) ([]string, error) {
-	out, err := exec.CommandContext(ctx, "docker", args...).Output()
-	if err != nil {
-		return nil, fmt.Errorf("docker %s: %w", args[0], err)
-	}
-	return strings.Fields(string(out)), nil
+// host runs a docker command on the sandbox host itself and returns the words of its answer.
+func (b *bench) host(ctx context.Context, args ...string) ([]string, error) {
+	out, err := b.daemon.Run(ctx, args...)
+	return strings.Fields(out), err
 }

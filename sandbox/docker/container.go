@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -8,7 +9,6 @@ import (
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
-	"github.com/docker/go-units"
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/sandbox"
@@ -25,59 +25,9 @@ const (
 	labelSession    = "agent-sandboxing.session"
 	labelSandbox    = "agent-sandboxing.sandbox"
 	labelGeneration = "agent-sandboxing.generation"
+	labelPurpose    = "agent-sandboxing.purpose"
 	labelSpec       = "agent-sandboxing.spec"
 )
-
-// hardened is what every container of ours has, whatever runs in it. Each row is asserted by
-// TestHardening, from inside and by inspect.
-func hardened(image, runtime string, limits sandbox.Limits) (container.Config, container.HostConfig) {
-	never := container.HealthConfig{Test: []string{"NONE"}} // an image's health check would be a process of its own
-	config := container.Config{
-		Image:        image, // an id, so that a moved tag changes nothing
-		User:         user,
-		Hostname:     "sandbox",
-		WorkingDir:   "/",
-		OpenStdin:    true, // the toolbox's channel; it stays open between attaches
-		AttachStdin:  true,
-		AttachStdout: true,
-		StopSignal:   "SIGKILL", // the toolbox ignores all that it can
-		Healthcheck:  &never,
-	}
-	pids := limits.PIDs
-	ulimits := []*units.Ulimit{
-		{Name: "core", Soft: 0, Hard: 0},
-		{Name: "nofile", Soft: 4096, Hard: 4096},
-	}
-	if runtime == "runsc" { // its pids limit ends the whole sandbox, and its nproc is the sandbox's own
-		ulimits = append(ulimits, &units.Ulimit{Name: "nproc", Soft: pids, Hard: pids})
-		pids = 8 * pids
-	}
-	host := container.HostConfig{
-		Runtime:        runtime,
-		NetworkMode:    "none",                // no interface but loopback
-		DNS:            []string{"127.0.0.1"}, // the host's resolvers are nobody's business
-		IpcMode:        "private",
-		ReadonlyRootfs: true,
-		CapDrop:        []string{"ALL"},
-		SecurityOpt:    []string{"no-new-privileges", "seccomp=" + seccompProfile},
-		Tmpfs: map[string]string{ // builds execute what they write to /tmp
-			"/tmp": "rw,exec,nosuid,nodev,size=512m,mode=1777",
-			"/run": "rw,noexec,nosuid,nodev,size=16m,mode=0755,uid=1000,gid=1000",
-		},
-		ShmSize:     64 << 20,
-		OomScoreAdj: 500, // under memory pressure a sandbox goes before the host's services
-		LogConfig:   container.LogConfig{Type: "none"},
-		Resources: container.Resources{
-			Memory:     limits.MemoryBytes,
-			MemorySwap: limits.MemoryBytes, // no swap
-			NanoCPUs:   int64(limits.CPUs * 1e9),
-			PidsLimit:  &pids,
-			Ulimits:    ulimits,
-		},
-		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
-	}
-	return config, host
-}
 
 // session adds what makes a hardened container a session's: the toolbox as PID 1, the workspace as
 // the only lasting place, and the labels by which it is found again.
@@ -95,6 +45,7 @@ func labels(spec sandbox.Spec, instance string) map[string]string {
 	return map[string]string{
 		labelProduct:    "true",
 		labelInstance:   instance,
+		labelPurpose:    string(cmp.Or(spec.Purpose, sandbox.PurposeSession)),
 		labelSession:    string(spec.Session),
 		labelSandbox:    string(spec.Sandbox),
 		labelGeneration: strconv.Itoa(spec.Generation),

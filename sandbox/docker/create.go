@@ -61,6 +61,21 @@ func (r *Runtime) Create(ctx context.Context, spec sandbox.Spec) (string, error)
 	return ref, nil
 }
 
+// Fingerprint is the spec's label as a container without ids and volume would have it.
+func (r *Runtime) Fingerprint(ctx context.Context, spec sandbox.Spec) (string, error) {
+	image, err := r.image(ctx, spec.Image)
+	if err != nil {
+		return "", err
+	}
+	toolboxVolume, err := r.inject(ctx, image.Architecture, image.ID)
+	if err != nil {
+		return "", err
+	}
+	config, host := hardened(image.ID, r.config.Runtime, spec.Limits)
+	session(&config, &host, sandbox.Spec{Limits: spec.Limits, Purpose: spec.Purpose}, r.config.Instance, toolboxVolume, "")
+	return config.Labels[labelSpec], nil
+}
+
 // adopt finds the container of a name. One with other labels is never touched.
 func (r *Runtime) adopt(ctx context.Context, name string, want map[string]string) (ref string, started bool, err error) {
 	err = r.ask(ctx, "look for the container", func(ctx context.Context) error {
@@ -82,7 +97,9 @@ func (r *Runtime) adopt(ctx context.Context, name string, want map[string]string
 	return ref, started, err
 }
 
-// volume makes the session's volume, or demands that the kept one is there and is the session's.
+// volume makes the sandbox's volume, or demands that the kept one is there and is the sandbox's. The
+// session is in no label of a volume that was made for the pool; the sandbox's id is in all of them,
+// and one session has it for good.
 func (r *Runtime) volume(ctx context.Context, name string, fresh bool, spec sandbox.Spec) error {
 	if fresh {
 		return r.work(ctx, "make the workspace volume", func(ctx context.Context) error {
@@ -95,7 +112,7 @@ func (r *Runtime) volume(ctx context.Context, name string, fresh bool, spec sand
 		if err != nil && !cerrdefs.IsNotFound(err) {
 			return err
 		}
-		if err != nil || there.Labels[labelInstance] != r.config.Instance || there.Labels[labelSession] != string(spec.Session) {
+		if err != nil || there.Labels[labelInstance] != r.config.Instance || there.Labels[labelSandbox] != string(spec.Sandbox) {
 			return core.Fail(core.Unavailable, "volume_lost", "The session's workspace volume is gone. It is rebuilt from the last checkpoint.").Because(err)
 		}
 		return nil

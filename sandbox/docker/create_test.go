@@ -253,7 +253,7 @@ func TestCapabilities_SayWhatTheHostOffers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := sandbox.Capabilities{Runtime: "runc", ServerVersion: got.ServerVersion, Seccomp: true, CgroupVersion: got.CgroupVersion, ImageReady: true, ImageRef: config.Image}
+	want := sandbox.Capabilities{Runtime: dockertest.Runtime(), ServerVersion: got.ServerVersion, Seccomp: true, CgroupVersion: got.CgroupVersion, ImageReady: true, ImageRef: config.Image}
 	if got != want || got.ServerVersion == "" || got.CgroupVersion == "" {
 		t.Errorf("capabilities %+v", got)
 	}

@@ -40,7 +40,7 @@ func translate(doing string, err error) error {
 }
 
 func unavailable() *core.Error {
-	return core.Fail(core.Unavailable, "runtime_unavailable", "Docker does not answer on the sandbox host. Nothing is lost; send the message again when it is back.")
+	return core.Fail(core.Unavailable, "runtime_unavailable", "Docker does not answer on the sandbox host. Nothing is lost: messages wait until it is back, and one that has failed can be sent again then.")
 }
 
 func lost() *core.Error {

@@ -1,4 +1,15 @@
 package docker
 
+import (
+	"context"
+
+	"agent-sandboxing/sandbox"
+)
+
+// AuditOf holds the table against a container that was not made by it.
+func (r *Runtime) AuditOf(ctx context.Context, ref string, limits sandbox.Limits, run func(shell string) (string, error)) ([]Verdict, error) {
+	return r.audit(ctx, ref, limits, run)
+}
+
 // NameToolboxVolumes lets a test have a toolbox volume of its own.
 func (r *Runtime) NameToolboxVolumes(prefix string) { r.volumes = prefix }

@@ -129,6 +129,7 @@ func described(ref string, labels map[string]string) sandbox.Status {
 	}
 	return sandbox.Status{
 		Ref:        ref,
+		Purpose:    sandbox.Purpose(labels[labelPurpose]),
 		Session:    core.SessionID(labels[labelSession]),
 		Sandbox:    core.SandboxID(labels[labelSandbox]),
 		Generation: generation,

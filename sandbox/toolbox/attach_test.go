@@ -147,7 +147,7 @@ func TestAttach_AfterAClientThatDidNotRead(t *testing.T) {
 	request := wire.Frame{Type: wire.Hello, Payload: wire.HelloPayload(nonce, wire.Version)}.Append(make([]byte, wire.Preamble))
 	for id := range uint32(wire.MaxStreams) {
 		text := `{"verb":"read","args":{"path":"emVyb3M=","limit":10000000}}`
-		request = wire.Frame{Type: wire.Request, Stream: id + 1, Payload: []byte(text)}.Append(request)
+		request = wire.SealOf(nonce).Append(request, wire.Frame{Type: wire.Request, Stream: id + 1, Payload: []byte(text)})
 	}
 	if _, err := raw.Write(request); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,8 @@ var (
 	errForged    = errors.New("the toolbox sent a frame that makes no sense")
 	errFinished  = errors.New("the request has finished")
 	errWriteHang = errors.New("the toolbox does not read")
+	errBroken    = errors.New("the toolbox read something that was not sent to it")
+	errLate      = errors.New("the toolbox did not answer in time")
 )
 
 // egressNotAvailable is why every connection out of a sandbox is refused.
@@ -24,10 +26,14 @@ const egressNotAvailable = "egress_not_available"
 // maxRefused bounds the refusals that wait to be written.
 const maxRefused = 64
 
+// maxHeld bounds the results of all requests that have not finished. Bytes.
+const maxHeld = 2 * wire.MaxResult
+
 // call is one request that waits for its Finish.
 type call struct {
 	inbox    *wire.Inbox
 	credit   *wire.Allowance
+	room     int // bytes that result may still grow
 	result   []byte
 	finished chan struct{} // closed with result and failure set
 	failure  []byte        // payload of Finish
@@ -73,17 +79,20 @@ func (c *Client) accept(f wire.Frame) error {
 	c.received++
 	switch f.Type {
 	case wire.Pong:
+		if c.pings == 0 {
+			return errForged
+		}
+		c.pings--
 		return nil
+	case wire.Broken:
+		return errBroken
 	case wire.EgressConnect:
 		return c.refuseEgress(f.Stream)
 	default:
 	}
 	call := c.calls[f.Stream]
 	if call == nil {
-		if f.Stream == 0 || f.Stream > c.last {
-			return errForged
-		}
-		return nil // late frames of a request that was given up
+		return errForged // never opened, or finished: nothing of it is late
 	}
 	switch f.Type {
 	case wire.Data:
@@ -91,13 +100,16 @@ func (c *Client) accept(f wire.Frame) error {
 	case wire.Credit:
 		return call.credit.Grant(f.Payload)
 	case wire.Result:
-		if len(call.result)+len(f.Payload) > wire.MaxResult {
+		n := len(f.Payload)
+		if n == 0 || n > call.room || n > maxHeld-c.held {
 			return wire.ErrOverrun
 		}
+		call.room, c.held = call.room-n, c.held+n
 		call.result = append(call.result, f.Payload...)
 		return nil
 	case wire.Finish:
 		call.failure = append([]byte(nil), f.Payload...)
+		c.held -= len(call.result)
 		delete(c.calls, f.Stream)
 		call.inbox.Close(io.EOF)
 		call.credit.Close(errFinished)
@@ -127,7 +139,7 @@ func (c *Client) writeLoop() {
 		case <-c.done:
 			return
 		case f := <-c.refused:
-			b = f.Append(nil)
+			b = c.seal.Append(nil, f)
 		case b = <-c.out:
 		}
 		// Not every stream has deadlines; closing ends a write on all of them.
@@ -157,6 +169,7 @@ func (c *Client) heartbeat(ctx context.Context) {
 		if c.received != seen {
 			seen, silent = c.received, 0
 		}
+		c.pings++
 		c.mu.Unlock()
 		if silent >= 3 {
 			c.fail(errSilent)
@@ -171,7 +184,7 @@ func (c *Client) heartbeat(ctx context.Context) {
 // send hands one frame to the writer.
 func (c *Client) send(ctx context.Context, f wire.Frame) error {
 	select {
-	case c.out <- f.Append(nil):
+	case c.out <- c.seal.Append(nil, f):
 		return nil
 	case <-c.done:
 		return c.Err()
@@ -180,8 +193,8 @@ func (c *Client) send(ctx context.Context, f wire.Frame) error {
 	}
 }
 
-// open registers a new stream.
-func (c *Client) open() (uint32, *call, error) {
+// open registers a new stream whose result has at most room bytes.
+func (c *Client) open(room int) (uint32, *call, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -191,18 +204,14 @@ func (c *Client) open() (uint32, *call, error) {
 		return 0, nil, busy()
 	}
 	c.last++
-	call := &call{inbox: wire.NewInbox(), credit: wire.NewAllowance(), finished: make(chan struct{})}
+	call := &call{inbox: wire.NewInbox(), credit: wire.NewAllowance(), room: room, finished: make(chan struct{})}
 	c.calls[c.last] = call
 	return c.last, call, nil
 }
 
-// abandon forgets a stream whose answer nobody awaits any more.
+// abandon forgets a stream: one that has finished, was never sent, or whose connection has ended.
 func (c *Client) abandon(id uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if call := c.calls[id]; call != nil {
-		delete(c.calls, id)
-		call.inbox.Close(errClosed)
-		call.credit.Close(errClosed)
-	}
+	delete(c.calls, id)
 }

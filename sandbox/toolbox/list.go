@@ -1,10 +1,10 @@
 package toolbox
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"regexp"
-	"sort"
 	"strings"
 
 	"agent-sandboxing/core"
@@ -18,13 +18,16 @@ const (
 	maxEntries         = 5000
 	maxContext         = 5
 	maxLine            = 2200 // bytes of a line as the toolbox sends it: 500 characters and marks
+	statValues         = 8    // of a wire.Stat in a list, as shape counts
+	lineValues         = 6    // of a wire.SearchLine
 )
 
 // List returns one directory level, sorted by name.
 func (c *Client) List(ctx context.Context, name string, limit int) (core.Listing, error) {
 	limit = min(orDefault(limit, defaultListLimit), maxEntries)
 	args := wire.ListArgs{Path: wire.Name(name), Limit: limit}
-	res, err := do[wire.ListArgs, wire.ListResult](ctx, c, request{verb: wire.VerbList, detail: orRepo(name)}, args)
+	req := request{verb: wire.VerbList, detail: orRepo(name), shape: shape{wire.MaxResult, statValues*limit + 16}}
+	res, err := do[wire.ListArgs, wire.ListResult](ctx, c, req, args)
 	if err != nil {
 		return core.Listing{}, err
 	}
@@ -49,7 +52,8 @@ func (c *Client) Find(ctx context.Context, q core.FindQuery) (core.FindResult, e
 	}
 	limit := min(orDefault(q.Limit, defaultFindLimit), maxEntries)
 	args := wire.FindArgs{Pattern: wire.Name(q.Pattern), Path: wire.Name(q.Path), Limit: limit}
-	res, err := do[wire.FindArgs, wire.FindResult](ctx, c, request{verb: wire.VerbFind, detail: orRepo(q.Path)}, args)
+	req := request{verb: wire.VerbFind, detail: orRepo(q.Path), shape: shape{wire.MaxResult, limit + 16}}
+	res, err := do[wire.FindArgs, wire.FindResult](ctx, c, req, args)
 	if err != nil {
 		return core.FindResult{}, err
 	}
@@ -87,7 +91,9 @@ func (c *Client) Search(ctx context.Context, q core.SearchQuery) (core.SearchRes
 		Context:    min(max(q.Context, 0), maxContext),
 		Limit:      limit,
 	}
-	res, err := do[wire.SearchArgs, wire.SearchResult](ctx, c, request{verb: wire.VerbSearch, detail: orRepo(q.Path)}, args)
+	lines := limit * (1 + 2*args.Context)
+	req := request{verb: wire.VerbSearch, detail: orRepo(q.Path), shape: shape{wire.MaxResult, lineValues*lines + 4*limit + 16}}
+	res, err := do[wire.SearchArgs, wire.SearchResult](ctx, c, req, args)
 	if err != nil {
 		return core.SearchResult{}, err
 	}
@@ -101,17 +107,13 @@ func (c *Client) Search(ctx context.Context, q core.SearchQuery) (core.SearchRes
 // searchResult checks order and bounds, and makes the text valid UTF-8.
 func searchResult(args wire.SearchArgs, res wire.SearchResult) (core.SearchResult, bool) {
 	out := core.SearchResult{More: res.More, Ignored: res.Ignored}
-	inOrder := sort.SliceIsSorted(res.Files, func(i, j int) bool { return string(res.Files[i].Path) < string(res.Files[j].Path) })
-	if !inOrder {
-		return out, false
-	}
-	for _, f := range res.Files {
-		if !validPath(string(f.Path)) {
+	for i, f := range res.Files {
+		if !validPath(string(f.Path)) || i > 0 && bytes.Compare(f.Path, res.Files[i-1].Path) <= 0 {
 			return out, false
 		}
 		last := 0
 		for _, l := range f.Lines {
-			if l.Number <= last || len(l.Text) > maxLine || l.Column < 0 || l.Column > l.Length+1 {
+			if l.Number <= last || len(l.Text) > maxLine || l.Length < 0 || l.Column < 0 || l.Column > l.Length+1 {
 				return out, false
 			}
 			last = l.Number
@@ -128,7 +130,8 @@ func searchResult(args wire.SearchArgs, res wire.SearchResult) (core.SearchResul
 			})
 		}
 	}
-	return out, out.Matches == res.Matches && out.Matches <= args.Limit
+	most := args.Limit * (1 + 2*args.Context)
+	return out, out.Matches == res.Matches && out.Matches <= args.Limit && len(out.Lines) <= most
 }
 
 func checkPattern(what, pattern string) error {

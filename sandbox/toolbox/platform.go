@@ -24,8 +24,14 @@ func (c *Client) Checkout(ctx context.Context, spec core.Checkout, pack io.Reade
 		ShallowSize: int64(len(shallow)),
 	}
 	body := io.MultiReader(strings.NewReader(shallow), pack)
-	_, err := do[wire.CheckoutArgs, struct{}](ctx, c, request{verb: wire.VerbCheckout, body: body}, args)
+	_, err := do[wire.CheckoutArgs, struct{}](ctx, c, c.work(request{verb: wire.VerbCheckout, body: body}), args)
 	return err
+}
+
+// work makes r one that may look at the whole work tree.
+func (c *Client) work(r request) request {
+	r.within, r.program = c.opts.Work, true
+	return r
 }
 
 func shallowFile(commits []string) string {
@@ -39,7 +45,7 @@ func shallowFile(commits []string) string {
 
 // GitState reads the repository's branch, HEAD and whether the work tree differs from HEAD.
 func (c *Client) GitState(ctx context.Context) (core.GitState, error) {
-	res, err := do[struct{}, wire.GitState](ctx, c, request{verb: wire.VerbGitState}, struct{}{})
+	res, err := do[struct{}, wire.GitState](ctx, c, c.work(request{verb: wire.VerbGitState}), struct{}{})
 	if err != nil {
 		return core.GitState{}, err
 	}
@@ -54,7 +60,8 @@ func (c *Client) GitState(ctx context.Context) (core.GitState, error) {
 // process in the sandbox is killed first. Errors: checkout_missing, snapshot_failed. What comes out
 // is untrusted: index it strictly, under limits.
 func (c *Client) Snapshot(ctx context.Context, pack io.Writer) (core.Snapshot, error) {
-	res, err := do[struct{}, wire.SnapshotResult](ctx, c, request{verb: wire.VerbSnapshot, sink: pack}, struct{}{})
+	req := c.work(request{verb: wire.VerbSnapshot, sink: pack, shape: shape{wire.MaxResult, maxNames + 16}})
+	res, err := do[struct{}, wire.SnapshotResult](ctx, c, req, struct{}{})
 	if err != nil {
 		return core.Snapshot{}, err
 	}
@@ -70,7 +77,7 @@ func (c *Client) Snapshot(ctx context.Context, pack io.Writer) (core.Snapshot, e
 // checkpoint_failed.
 func (c *Client) Checkpoint(ctx context.Context, w io.Writer, maxBytes int64) (core.CheckpointInfo, error) {
 	archive := &limited{to: w, room: maxBytes}
-	req := request{verb: wire.VerbCheckpoint, sink: archive}
+	req := c.work(request{verb: wire.VerbCheckpoint, sink: archive, shape: shape{wire.MaxResult, 2*maxNames + 16}})
 	res, err := do[wire.CheckpointArgs, wire.CheckpointResult](ctx, c, req, wire.CheckpointArgs{MaxBytes: maxBytes})
 	if err != nil {
 		return core.CheckpointInfo{}, err
@@ -92,7 +99,7 @@ func (c *Client) Checkpoint(ctx context.Context, w io.Writer, maxBytes int64) (c
 // Restore applies an archive of Checkpoint on a fresh checkout of the same base. r must end when ctx
 // does. Errors: checkout_missing, restore_failed.
 func (c *Client) Restore(ctx context.Context, info core.CheckpointInfo, r io.Reader) error {
-	req := request{verb: wire.VerbRestore, body: r}
+	req := c.work(request{verb: wire.VerbRestore, body: r})
 	_, err := do[wire.RestoreArgs, struct{}](ctx, c, req, wire.RestoreArgs{BaseSHA: info.BaseSHA})
 	return err
 }

@@ -1,6 +1,7 @@
 package toolbox
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,11 +21,18 @@ type request struct {
 	detail string    // the path or name that messages speak of
 	body   io.Reader // sent as Data, nil for none
 	sink   io.Writer // receives Data, nil when there must be none
+	// within is how long it may take; 0 means Options.Answer.
+	within time.Duration
+	// shape bounds the result; the zero value means that of one small object.
+	shape shape
+	// program says that it runs programs, which the toolbox does one request after the other.
+	program bool
 }
 
 // do performs r. result is what the toolbox answered, decoded but not yet checked. A cancelled ctx
 // cancels the request in the sandbox too and waits, at most cancelGrace, until it has ended there:
-// result then holds what it had to say, and the error is ctx's.
+// result then holds what it had to say, and the error is ctx's. One that takes longer than it may ends
+// the connection.
 func do[A, R any](ctx context.Context, c *Client, r request, args A) (result R, err error) {
 	payload, err := json.Marshal(wire.Call[A]{Verb: r.verb, Args: args})
 	if err != nil {
@@ -33,11 +41,20 @@ func do[A, R any](ctx context.Context, c *Client, r request, args A) (result R, 
 	if len(payload) > wire.MaxPayload {
 		return result, tooLong(r.verb)
 	}
-	id, call, err := c.open()
+	if r.program {
+		if err := c.lockPrograms(ctx); err != nil {
+			return result, c.ended(ctx, err)
+		}
+		defer func() { <-c.programs }()
+	}
+	r.shape = cmp.Or(r.shape, shape{bytes: 64 << 10, values: 64})
+	id, call, err := c.open(r.shape.bytes)
 	if err != nil {
 		return result, err
 	}
 	defer c.abandon(id)
+	late := time.AfterFunc(cmp.Or(r.within, c.opts.Answer), func() { c.fail(errLate) })
+	defer late.Stop()
 	if err := c.send(ctx, wire.Frame{Type: wire.Request, Stream: id, Payload: payload}); err != nil {
 		return result, c.ended(ctx, err)
 	}
@@ -54,7 +71,7 @@ func do[A, R any](ctx context.Context, c *Client, r request, args A) (result R, 
 	case !c.cancel(ctx, id, call):
 		return result, lost(c.Err())
 	default:
-		if json.Unmarshal(call.result, &result) != nil {
+		if !r.shape.decode(call.result, &result) {
 			result = *new(R) // it was cut off before it could say anything
 		}
 		return result, fmt.Errorf("%s: %w", r.verb, ctx.Err())
@@ -62,10 +79,22 @@ func do[A, R any](ctx context.Context, c *Client, r request, args A) (result R, 
 	if len(call.failure) > 0 {
 		return result, failure(r, call.failure)
 	}
-	if json.Unmarshal(call.result, &result) != nil {
+	if !r.shape.decode(call.result, &result) {
 		return result, c.forged()
 	}
 	return result, nil
+}
+
+// lockPrograms waits until no other request of this client runs programs.
+func (c *Client) lockPrograms(ctx context.Context) error {
+	select {
+	case c.programs <- struct{}{}:
+		return nil
+	case <-c.done:
+		return c.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // exchange sends the body and receives the data until the request has finished, or the body cannot be

@@ -2,6 +2,7 @@ package toolbox
 
 import (
 	"context"
+	"encoding/base64"
 	"regexp"
 	"time"
 
@@ -48,7 +49,12 @@ func (c *Client) Run(ctx context.Context, cmd core.Command) (core.CommandResult,
 	if about == "" {
 		about = "the command"
 	}
-	res, err := do[wire.RunArgs, wire.RunResult](ctx, c, request{verb: wire.VerbRun, detail: about}, args)
+	req := request{
+		verb: wire.VerbRun, detail: about, program: true,
+		within: time.Duration(args.Timeout)*time.Millisecond + c.opts.Answer,
+		shape:  shape{bytes: base64.StdEncoding.EncodedLen(args.KeepHead+args.KeepTail) + 4<<10, values: 64},
+	}
+	res, err := do[wire.RunArgs, wire.RunResult](ctx, c, req, args)
 	if err != nil && ctx.Err() == nil {
 		return core.CommandResult{}, err
 	}

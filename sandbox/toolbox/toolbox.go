@@ -23,6 +23,9 @@ type Options struct {
 	HelloTimeout time.Duration // until the toolbox has answered; 0 means 10 s
 	WriteTimeout time.Duration // for each write to the stream; 0 means 10 s
 	Heartbeat    time.Duration // a ping after so much silence, three unanswered end it; 0 means 5 s
+	// Answer is how long any request may take, beside the time that a command is given; 0 means 60 s.
+	// Work is what one that moves a whole work tree may take instead; 0 means 15 min.
+	Answer, Work time.Duration
 }
 
 func (o Options) withDefaults() Options {
@@ -35,6 +38,12 @@ func (o Options) withDefaults() Options {
 	if o.Heartbeat == 0 {
 		o.Heartbeat = 5 * time.Second
 	}
+	if o.Answer == 0 {
+		o.Answer = time.Minute
+	}
+	if o.Work == 0 {
+		o.Work = 15 * time.Minute
+	}
 	return o
 }
 
@@ -42,7 +51,11 @@ func (o Options) withDefaults() Options {
 type Client struct {
 	stream io.ReadWriteCloser
 	opts   Options
+	seal   wire.Seal
 	out    chan []byte
+	// programs is held (one token) by the request that runs programs. The toolbox serves them one
+	// after the other; waiting here, none of them uses up its time.
+	programs chan struct{}
 	// refused are answers that the reader itself gives.
 	refused chan wire.Frame
 	done    chan struct{} // closed with err set
@@ -52,6 +65,8 @@ type Client struct {
 	err      error
 	calls    map[uint32]*call
 	last     uint32 // newest stream number
+	held     int    // bytes of results that have not finished
+	pings    int    // unanswered
 	received int64  // frames, for the heartbeat
 }
 
@@ -62,12 +77,13 @@ var _ core.PlatformWorkspace = (*Client)(nil)
 // toolbox_outdated when it speaks another version.
 func Dial(ctx context.Context, stream io.ReadWriteCloser, opts Options) (*Client, error) {
 	c := &Client{
-		stream:  stream,
-		opts:    opts.withDefaults(),
-		out:     make(chan []byte),
-		done:    make(chan struct{}),
-		refused: make(chan wire.Frame, maxRefused),
-		calls:   map[uint32]*call{},
+		stream:   stream,
+		opts:     opts.withDefaults(),
+		out:      make(chan []byte),
+		done:     make(chan struct{}),
+		programs: make(chan struct{}, 1),
+		refused:  make(chan wire.Frame, maxRefused),
+		calls:    map[uint32]*call{},
 	}
 	frames := wire.NewReader(stream)
 	hello, cancel := context.WithTimeout(ctx, c.opts.HelloTimeout)
@@ -90,6 +106,7 @@ func Dial(ctx context.Context, stream io.ReadWriteCloser, opts Options) (*Client
 		return nil, core.Fail(core.Unavailable, "toolbox_outdated",
 			"The sandbox runs another version of the toolbox. It has to be made anew; the workspace is kept.")
 	}
+	c.seal = frames.Seal
 	c.loops.Add(3)
 	go c.readLoop(frames)
 	go c.writeLoop()

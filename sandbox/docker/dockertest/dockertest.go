@@ -3,6 +3,7 @@
 package dockertest
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/exec"
@@ -29,11 +30,47 @@ func Config(t testing.TB) docker.Config {
 	config := docker.Config{
 		Host:     os.Getenv("DOCKER_HOST"),
 		Image:    Image(t),
-		Runtime:  "runc",
+		Runtime:  Runtime(),
 		Instance: "test-" + core.NewID[string](),
 	}
 	t.Cleanup(func() { clean(t, config.Instance) })
 	return config
+}
+
+// Runtime is the one under test: runc, or what TEST_SANDBOX_RUNTIME names.
+func Runtime() string { return cmp.Or(os.Getenv("TEST_SANDBOX_RUNTIME"), "runc") }
+
+// NewDaemon is OpenDaemon for one test, with the small image and gone when the test ends.
+func NewDaemon(t testing.TB, options DaemonOptions) *Daemon {
+	t.Helper()
+	options.Images = append(options.Images, Image(t))
+	d, err := OpenDaemon(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// Config is what tests of this daemon open their runtime with. Nothing has to be cleaned up: it goes
+// with the daemon.
+func (d *Daemon) Config(t testing.TB) docker.Config {
+	t.Helper()
+	return docker.Config{Host: d.Host(), Image: Image(t), Runtime: "runc", Instance: "test-" + core.NewID[string]()}
+}
+
+// Docker runs the docker command against this daemon and returns what it printed.
+func (d *Daemon) Docker(t testing.TB, args ...string) string {
+	t.Helper()
+	out, err := d.Run(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 // Open makes a runtime from a Config of this package.

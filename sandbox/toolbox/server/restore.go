@@ -189,7 +189,13 @@ func (r *restorer) file(ctx context.Context, name string, perm fs.FileMode, cont
 func (r *restorer) finish() error {
 	slices.SortFunc(r.folders, func(a, b folder) int { return strings.Compare(b.path, a.path) })
 	for _, f := range r.folders {
-		if err := r.root.Chmod(f.path, f.perm); err != nil {
+		// By an open folder: changing a name's mode without following links needs fchmodat2 (Linux 6.6, not in
+		// gVisor) or our own descriptors in /proc, which are closed to us because we are not dumpable.
+		dir, err := r.root.OpenFile(f.path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(dir.Chmod(f.perm), dir.Close()); err != nil {
 			return err
 		}
 	}

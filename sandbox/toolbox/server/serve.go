@@ -43,16 +43,16 @@ type server struct {
 
 func (s *server) readLoop(ctx context.Context, frames *wire.Reader, work *sync.WaitGroup) error {
 	// Before the first Hello, and behind a client that broke the protocol, frames mean nothing.
-	client, requests := s.newSession(ctx, work)
+	client, requests := s.newSession(ctx, work, 0)
 	client.end()
 	defer func() { client.end() }()
 	for {
 		f, err := frames.Next()
 		switch {
 		case errors.Is(err, wire.ErrCorrupt):
-			// A client that died in the middle of a frame. What follows is noise until the next
-			// client's preamble.
-			client.end()
+			// A client that died in the middle of a frame, or a second one that mixes in. What follows is
+			// noise until the next client's preamble.
+			client.broken()
 			if err := frames.Resync(); err != nil {
 				return err
 			}
@@ -62,12 +62,13 @@ func (s *server) readLoop(ctx context.Context, frames *wire.Reader, work *sync.W
 			if nonce, _, ok := wire.ParseHello(f.Payload); ok {
 				// The old client's requests end on their own; the new one's programs wait for them.
 				client.end()
-				client, requests = s.newSession(ctx, work)
+				frames.Seal = wire.SealOf(nonce)
+				client, requests = s.newSession(ctx, work, frames.Seal)
 				s.out.hello(wire.Frame{Type: wire.HelloOK, Payload: wire.HelloPayload(nonce, wire.Version)})
 			}
 		case !client.ended():
 			if client.accept(requests, f) != nil {
-				client.end()
+				client.broken()
 			}
 		}
 	}

@@ -15,6 +15,7 @@ var errProtocol = errors.New("the client broke the protocol")
 // session is one client's requests.
 type session struct {
 	server *server
+	seal   wire.Seal
 	done   <-chan struct{} // closed by end
 	end    context.CancelFunc
 	work   *sync.WaitGroup // of Serve, which waits for every handler
@@ -24,15 +25,24 @@ type session struct {
 }
 
 // newSession also returns the context of its requests.
-func (s *server) newSession(ctx context.Context, work *sync.WaitGroup) (*session, context.Context) {
+func (s *server) newSession(ctx context.Context, work *sync.WaitGroup, seal wire.Seal) (*session, context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	return &session{
 		server: s,
+		seal:   seal,
 		done:   ctx.Done(),
 		end:    cancel,
 		work:   work,
 		calls:  map[uint32]*call{},
 	}, ctx
+}
+
+// broken ends it because of what the client sent, and says so: there may be one that waits for answers.
+func (s *session) broken() {
+	if !s.ended() {
+		s.end()
+		s.server.out.answer(s, wire.Broken)
+	}
 }
 
 func (s *session) ended() bool {
@@ -60,7 +70,7 @@ func (s *session) accept(ctx context.Context, f wire.Frame) error {
 	c := s.calls[f.Stream]
 	switch f.Type {
 	case wire.Ping:
-		s.server.out.ping()
+		s.server.out.answer(s, wire.Pong)
 		return nil
 	case wire.Request:
 		return s.start(ctx, f)
@@ -68,7 +78,7 @@ func (s *session) accept(ctx context.Context, f wire.Frame) error {
 		if c == nil {
 			return nil // its request is over
 		}
-	case wire.Hello, wire.HelloOK, wire.Result, wire.Finish, wire.Pong,
+	case wire.Hello, wire.HelloOK, wire.Result, wire.Finish, wire.Pong, wire.Broken,
 		wire.EgressConnect, wire.EgressAccept, wire.EgressRefuse:
 		return errProtocol
 	default:

@@ -9,14 +9,14 @@ import (
 )
 
 // writer is the one goroutine that writes to the stream. Frames of a session that has ended are
-// dropped; the reader's own answers (HelloOK, Pong) never wait.
+// dropped; the reader's own answers (HelloOK, Pong, Broken) never wait.
 type writer struct {
 	to     io.Writer
 	frames chan outgoing
 
 	mu    sync.Mutex
 	first []byte // a HelloOK to send before anything else
-	pong  bool
+	last  []byte // what the session that it begins is answered then: a Pong, or that it is Broken
 	wake  chan struct{}
 }
 
@@ -56,24 +56,23 @@ func (w *writer) run(ctx context.Context) {
 func (w *writer) control() []byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	b := w.first
-	if w.pong {
-		b = wire.Frame{Type: wire.Pong}.Append(b)
-	}
-	w.first, w.pong = nil, false
+	b := append(w.first, w.last...)
+	w.first, w.last = nil, nil
 	return b
 }
 
 func (w *writer) hello(f wire.Frame) {
 	w.mu.Lock()
-	w.first, w.pong = f.Append(nil), false
+	w.first, w.last = f.Append(nil), nil
 	w.mu.Unlock()
 	w.poke()
 }
 
-func (w *writer) ping() {
+// answer sends one frame without content. Of several that wait, the newest counts: a Pong answers all
+// Pings before it, and nothing follows Broken.
+func (w *writer) answer(s *session, t wire.Type) {
 	w.mu.Lock()
-	w.pong = true
+	w.last = s.seal.Append(nil, wire.Frame{Type: t})
 	w.mu.Unlock()
 	w.poke()
 }
@@ -88,7 +87,7 @@ func (w *writer) poke() {
 // send hands over one frame of a session.
 func (w *writer) send(ctx context.Context, s *session, f wire.Frame) error {
 	select {
-	case w.frames <- outgoing{session: s, frame: f.Append(nil)}:
+	case w.frames <- outgoing{session: s, frame: s.seal.Append(nil, f)}:
 		return nil
 	case <-s.done:
 		return context.Canceled

@@ -27,17 +27,17 @@ func NewInbox() *Inbox {
 	return &Inbox{room: Window, ready: make(chan struct{}, 1)}
 }
 
-// Push appends p, or fails with ErrOverrun.
+// Push appends p, or fails with ErrOverrun. A frame without data is one too: it costs the peer nothing.
 func (b *Inbox) Push(p []byte) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(p) > b.room {
+	if len(p) == 0 || len(p) > b.room {
 		return ErrOverrun
 	}
+	b.room -= len(p)
 	if b.err != nil {
 		return nil // late data of a stream that is over
 	}
-	b.room -= len(p)
 	b.buf = append(b.buf, p...)
 	b.wake()
 	return nil
@@ -114,7 +114,7 @@ func (a *Allowance) Grant(payload []byte) error {
 	n := binary.BigEndian.Uint32(payload)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if n > Window || a.credit+int(n) > Window {
+	if n == 0 || n > Window || a.credit+int(n) > Window {
 		return ErrOverrun
 	}
 	a.credit += int(n)

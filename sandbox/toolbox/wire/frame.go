@@ -12,7 +12,7 @@ import (
 const (
 	magic       = 0xF5
 	headerSize  = 8 // magic, type, stream (4), payload length (2)
-	trailerSize = 4 // CRC-32C of header and payload
+	trailerSize = 4 // CRC-32C of the connection's nonce, header and payload
 
 	// resyncZeros is how many zero bytes in a row end the garbage after a corrupt frame. What is
 	// left of a Preamble is always longer.
@@ -31,8 +31,21 @@ type Frame struct {
 	Payload []byte // at most MaxPayload
 }
 
-// Append adds f's encoding to b. The payload must not exceed MaxPayload.
-func (f Frame) Append(b []byte) []byte {
+// Append adds f's encoding to b, as it is before a connection has its nonce: of a Hello and a HelloOK.
+// The payload must not exceed MaxPayload.
+func (f Frame) Append(b []byte) []byte { return Seal(0).Append(b, f) }
+
+// Seal ties frames to one connection: their checksums begin with it. A frame of any other connection
+// is corrupt, so that two clients of one toolbox can never be taken for each other. The zero Seal is
+// that of no connection.
+type Seal uint32
+
+// SealOf is the seal of the connection that began with nonce.
+func SealOf(nonce [NonceSize]byte) Seal { return Seal(crc32.Checksum(nonce[:], castagnoli)) }
+
+// Append adds f's sealed encoding to b. Hello and HelloOK are never sealed. The payload must not
+// exceed MaxPayload.
+func (s Seal) Append(b []byte, f Frame) []byte {
 	if len(f.Payload) > MaxPayload {
 		panic("wire: payload over the frame limit")
 	}
@@ -41,11 +54,21 @@ func (f Frame) Append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, f.Stream)
 	b = binary.BigEndian.AppendUint16(b, uint16(len(f.Payload)))
 	b = append(b, f.Payload...)
-	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
+	return binary.BigEndian.AppendUint32(b, s.checksum(f.Type, b[start:]))
+}
+
+func (s Seal) checksum(t Type, b []byte) uint32 {
+	if t == Hello || t == HelloOK {
+		s = 0
+	}
+	return crc32.Update(uint32(s), castagnoli, b)
 }
 
 // Reader decodes frames. It holds at most one frame in memory.
 type Reader struct {
+	// Seal is what the frames have to bear.
+	Seal Seal
+
 	src *bufio.Reader
 	buf [MaxFrame]byte
 }
@@ -80,7 +103,7 @@ func (r *Reader) Next() (Frame, error) {
 	if _, err := io.ReadFull(r.src, r.buf[headerSize:end+trailerSize]); err != nil {
 		return Frame{}, unexpected(err)
 	}
-	if crc32.Checksum(r.buf[:end], castagnoli) != binary.BigEndian.Uint32(r.buf[end:]) {
+	if r.Seal.checksum(Type(r.buf[1]), r.buf[:end]) != binary.BigEndian.Uint32(r.buf[end:]) {
 		return Frame{}, ErrCorrupt
 	}
 	return Frame{

@@ -72,13 +72,31 @@ func TestAwaitEcho_SkipsAllElse(t *testing.T) {
 	old := Frame{Type: HelloOK, Payload: HelloPayload([NonceSize]byte{9}, Version)}.Append([]byte("noise"))
 	old = append(old, old[:10]...) // and half of it once more
 	stream := Frame{Type: HelloOK, Payload: HelloPayload(nonce, 7)}.Append(old)
-	stream = Frame{Type: Pong}.Append(stream)
+	stream = SealOf(nonce).Append(stream, Frame{Type: Pong})
 	r := NewReader(bytes.NewReader(stream))
 	if v, err := r.AwaitEcho(nonce); err != nil || v != 7 {
 		t.Errorf("version %d, %v", v, err)
 	}
 	if f, err := r.Next(); err != nil || f.Type != Pong {
 		t.Errorf("type %d, %v", f.Type, err)
+	}
+}
+
+func TestReader_TakesNoFrameOfAnotherConnection(t *testing.T) {
+	t.Parallel()
+	mine, other := SealOf([NonceSize]byte{1}), SealOf([NonceSize]byte{2})
+	for _, typ := range []Type{Request, Data, Result, Finish, Pong} {
+		r := NewReader(bytes.NewReader(other.Append(nil, Frame{Type: typ, Stream: 1, Payload: []byte("x")})))
+		r.Seal = mine
+		if f, err := r.Next(); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("type %d: %+v, %v", typ, f, err)
+		}
+	}
+	// Only who begins a connection is heard whatever came before.
+	r := NewReader(bytes.NewReader(other.Append(nil, Frame{Type: Hello})))
+	r.Seal = mine
+	if f, err := r.Next(); err != nil || f.Type != Hello {
+		t.Errorf("hello: %+v, %v", f, err)
 	}
 }
 

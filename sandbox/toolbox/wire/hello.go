@@ -21,7 +21,7 @@ func ParseHello(p []byte) (nonce [NonceSize]byte, version uint16, ok bool) {
 }
 
 // AwaitEcho discards everything before the HelloOK frame that carries nonce and returns the version
-// in it.
+// in it. From there on it reads the frames of that connection only.
 func (r *Reader) AwaitEcho(nonce [NonceSize]byte) (uint16, error) {
 	head := Frame{Type: HelloOK, Payload: HelloPayload(nonce, 0)}.Append(nil)
 	// Header and nonce are known; the version and checksum behind them are not.
@@ -38,5 +38,6 @@ func (r *Reader) AwaitEcho(nonce [NonceSize]byte) (uint16, error) {
 	if !bytes.Equal(whole[len(known):], rest) {
 		return 0, ErrCorrupt
 	}
+	r.Seal = SealOf(nonce)
 	return version, nil
 }

@@ -6,14 +6,18 @@
 // came before. Then each request has a stream number of its own:
 //
 //	client → toolbox   Request, Data…, End, Cancel, Credit, Ping
-//	toolbox → client   Data…, Result…, Finish, Credit, Pong
+//	toolbox → client   Data…, Result…, Finish, Credit, Pong, Broken
+//
+// Every frame but those two bears the connection's Seal. A toolbox that reads anything else, from a
+// client that died in the middle of a frame or from a second one that mixes in, ends its requests,
+// says Broken, and waits for the next Hello.
 //
 // Data is sent only within the credit that the receiver has granted (Window at first), so that
 // neither side's reader ever waits for a consumer. Finish is the last frame of a stream.
 package wire
 
 // Version is what both halves must have in common.
-const Version = 1
+const Version = 2
 
 const (
 	// MaxFrame bounds a whole frame, MaxPayload what it carries. Bytes.
@@ -49,6 +53,7 @@ const (
 	Finish
 	Ping
 	Pong
+	Broken
 
 	EgressConnect Type = 32
 	EgressAccept  Type = 33

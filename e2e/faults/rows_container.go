@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"agent-sandboxing/agent/modeltest"
+)
+
+// containerRows are faults inside one sandbox, or of its one container: what a command does, and what
+// an administrator of the host may do.
+func containerRows() []row {
+	return []row{
+		{"F4: a command takes all memory", func(ctx context.Context, b *bench) (string, error) {
+			return b.command(ctx, "x = []\nwhile True: x.append(bytearray(1 << 20))\n", 0, "ran out of memory")
+		}},
+		{"F5: a command forks without end", func(ctx context.Context, b *bench) (string, error) {
+			return b.command(ctx, "import os\nwhile True:\n  try: os.fork()\n  except OSError: pass\n", 5, "timed out after 5 s")
+		}},
+		{"F6: a command fills a disk", func(ctx context.Context, b *bench) (string, error) {
+			return b.command(ctx, "f = open('/dev/shm/x', 'wb')\nwhile True: f.write(b'x' * 4096)\n", 0, "No space left on device")
+		}},
+		{"F7: a command prints 300 MB", outputFlood},
+		{"F8: a command ignores SIGTERM in a session of its own", func(ctx context.Context, b *bench) (string, error) {
+			return b.command(ctx, deaf+"time.sleep(1000)\n", 3, "timed out after 3 s")
+		}},
+		{"F9: a command leaves 200 orphans", func(ctx context.Context, b *bench) (string, error) {
+			return b.command(ctx, "import os\nfor i in range(200):\n  if os.fork() == 0:\n    if os.fork() == 0: os._exit(0)\n    os._exit(0)\nprint('all forked')\n", 0, "all forked")
+		}},
+		{"F10: a command leaves a child that holds its output", func(ctx context.Context, b *bench) (string, error) {
+			return b.command(ctx, "import subprocess\nsubprocess.Popen(['sleep', '1000'])\nprint('done')\n", 0, "background process")
+		}},
+		{"F18: the container is paused between two turns", pausedBetween},
+		{"F20: the toolbox is stopped during a command", toolboxStopped},
+		{"F29: somebody writes while the work tree is published", writerDuringPublish},
+		{"F30: the container is paused and the worker killed", pausedAndKilled},
+	}
+}
+
+// deaf begins a script whose process and child outlive whatever is only asked to end.
+const deaf = `import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if os.fork() == 0: os.setsid()
+`
+
+// command has the agent run a Python script, with a time limit when seconds is not 0, and demands
+// that the turn goes on, that the model is told what happened, and that the next message works.
+func (b *bench) command(ctx context.Context, script string, seconds int, told string) (string, error) {
+	name := b.newFile()
+	arguments := map[string]any{"command": "python3 script.py"}
+	if seconds > 0 {
+		arguments["timeout"] = seconds
+	}
+	id, err := b.perform(ctx, "mdlinks", performance{Answer: "Done.", Calls: []modeltest.Call{
+		modeltest.CallJSON("write", map[string]any{"path": "script.py", "content": script}),
+		modeltest.CallJSON("bash", arguments),
+		modeltest.CallJSON("write", map[string]any{"path": name, "content": "after it\n"}),
+	}})
+	if err != nil {
+		return id, err
+	}
+	result, err := b.result(ctx, id, "bash")
+	if err != nil {
+		return "", err
+	}
+	if !strings.Contains(result.Snippet, told) {
+		return result.Code, fmt.Errorf("the model was not told %q but %q", told, result.Snippet)
+	}
+	return strings.TrimSpace(result.Code + " " + result.Detail), b.goesOn(ctx, id, name)
+}
+
+// toolResult is what the log says of a tool call's end.
+type toolResult struct {
+	Tool, Outcome, Code, Detail, Snippet string
+	Truncated                            bool
+	Ms                                   int64
+}
+
+// result is the end of the session's last call of a tool.
+func (b *bench) result(ctx context.Context, id, tool string) (toolResult, error) {
+	var log struct {
+		Events []struct {
+			Type    string
+			Payload json.RawMessage
+		}
+	}
+	if err := b.owner.Ask(ctx, http.MethodGet, "/chat-sessions/"+id+"/events?limit=1000", "", nil, &log); err != nil {
+		return toolResult{}, err
+	}
+	var last toolResult
+	for _, e := range log.Events {
+		var r toolResult
+		if e.Type == "agent_tool_result" && json.Unmarshal(e.Payload, &r) == nil && r.Tool == tool {
+			last = r
+		}
+	}
+	if last.Tool == "" {
+		return last, fmt.Errorf("session %s has no result of %s", id, tool)
+	}
+	return last, nil
+}
+
+// outputFlood demands that the worker's memory does not grow with what a command prints.
+func outputFlood(ctx context.Context, b *bench) (string, error) {
+	before, err := b.memory("worker")
+	if err != nil {
+		return "", err
+	}
+	code, err := b.command(ctx, "import sys\nfor i in range(300): sys.stdout.write(('x' * 99 + '\\n') * 10000)\n", 0, "")
+	if err != nil {
+		return code, err
+	}
+	after, err := b.memory("worker")
+	if err == nil && after-before > 48<<10 { // it keeps 50 KiB of the output; the rest is the collector's slack
+		err = fmt.Errorf("the worker grew from %d to %d KiB", before, after)
+	}
+	return fmt.Sprintf("%+d KiB", after-before), err
+}
+
+// memory is the largest resident size that a process ever had. KiB.
+func (b *bench) memory(role string) (int, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.running[role].cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	return strconv.Atoi(strings.Fields(rest)[0])
+}
+
+func pausedBetween(ctx context.Context, b *bench) (string, error) {
+	name := b.newFile()
+	id, err := b.create(ctx, "mdlinks", "file "+name)
+	if err != nil {
+		return "", err
+	}
+	if _, err := b.ended(ctx, id); err != nil {
+		return "", err
+	}
+	ref, err := b.container(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if _, err := b.host(ctx, "pause", ref); err != nil {
+		return "", err
+	}
+	return "rebuilt", b.goesOn(ctx, id, name)
+}
+
+// toolboxStopped stops PID 1 of a sandbox: it is there, and never answers again.
+func toolboxStopped(ctx context.Context, b *bench) (string, error) {
+	return b.duringTurn(ctx, func() error {
+		ref, err := b.container(ctx, b.sessions[0])
+		if err != nil {
+			return err
+		}
+		pid, err := b.host(ctx, "inspect", "--format", "{{.State.Pid}}", ref)
+		if err != nil {
+			return err
+		}
+		return b.daemon.Signal(ctx, "STOP", pid[0])
+	}, func() error { return nil }, "sandbox_lost")
+}
+
+// pausedAndKilled leaves a container paused in the middle of a turn, with nobody who knows why.
+func pausedAndKilled(ctx context.Context, b *bench) (string, error) {
+	return b.duringTurn(ctx, func() error {
+		ref, err := b.container(ctx, b.sessions[0])
+		if err != nil {
+			return err
+		}
+		_, err = b.host(ctx, "pause", ref)
+		return errors.Join(err, b.signal(ctx, "worker", 9), b.start("worker", nil))
+	}, func() error { return nil }, "worker_lost")
+}
+
+// writerDuringPublish publishes while a process that the platform did not start keeps changing a file.
+// What was recorded is what was pushed.
+func writerDuringPublish(ctx context.Context, b *bench) (string, error) {
+	name := b.newFile()
+	id, err := b.create(ctx, "shelf-label", "file "+name)
+	if err != nil {
+		return "", err
+	}
+	if _, err := b.ended(ctx, id); err != nil {
+		return "", err
+	}
+	ref, err := b.container(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	const writer = `cd /workspace/repo; i=0; while :; do i=$((i+1)); echo "$i" >race.txt; mkdir -p d$((i%7)); echo "$i" >d$((i%7))/f$((i%5)).txt; done`
+	if _, err := b.host(ctx, "exec", "-d", ref, "bash", "-c", writer); err != nil {
+		return "", err
+	}
+	if code, err := b.publish(ctx, id, []string{""}); err != nil {
+		return code, err
+	}
+	recorded, err := b.query(ctx, "SELECT tree_sha, commit_sha FROM publications WHERE session_id = '"+id+"' ORDER BY created_at DESC LIMIT 1")
+	if err != nil {
+		return "", err
+	}
+	pushed, err := b.pushed(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if recorded != pushed {
+		return "", fmt.Errorf("recorded tree|commit %s, pushed %s", recorded, pushed)
+	}
+	return "tree recorded = pushed", b.goesOn(ctx, id, name)
+}
+
+// query asks the database one thing.
+func (b *bench) query(ctx context.Context, sql string) (string, error) {
+	out, err := exec.CommandContext(ctx, "psql", "--dbname="+b.env["DATABASE_URL"], "-AtXc", sql).Output()
+	return strings.TrimSpace(string(out)), err
+}
+
+// pushed is tree and commit of the session's branch on the stand-in, as query prints them.
+func (b *bench) pushed(ctx context.Context, id string) (string, error) {
+	all, err := filepath.Glob(filepath.Join(b.dir, "github", "*", "*.git"))
+	if err != nil {
+		return "", err
+	}
+	for _, dir := range all {
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		out, err := exec.CommandContext(ctx, "git", "--git-dir="+dir, "log", "-1", "--format=%T|%H", "agent/"+id).Output()
+		cancel()
+		if err == nil {
+			return strings.TrimSpace(string(out)), nil
+		}
+	}
+	return "", errors.New("the session's branch is nowhere")
+}

@@ -1,0 +1,96 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"agent-sandboxing/core"
+	"agent-sandboxing/sandbox/toolbox"
+)
+
+// helloWithin is how long a member may take to answer when it is claimed. A new container is made in
+// less than anybody would wait for one that is stuck.
+const helloWithin = 2 * time.Second
+
+var errUsed = errors.New("something is in a pool member that nobody has used")
+
+// warmed gives the session a sandbox that was started ahead. Nil without an error means that a new
+// container is needed; a member that turned out to be of no use is then the generation before it.
+func (p *provision) warmed(ctx context.Context) (*toolbox.Client, error) {
+	if p.warm == 0 {
+		return nil, nil
+	}
+	spec, err := p.runtime.Fingerprint(ctx, p.poolSpec(""))
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	box, err := p.store.ClaimMember(ctx, p.claim.Lease, spec, core.Sandbox{
+		SessionID:  p.claim.Session.ID,
+		State:      core.SandboxCreating,
+		Host:       p.place.host,
+		Runtime:    p.place.runtime,
+		Generation: 1,
+		CreatedAt:  now,
+		LastUsedAt: now,
+	}, func(box core.Sandbox) []core.Payload { return []core.Payload{changed(box)} })
+	if err != nil || box == nil {
+		return nil, err
+	}
+	p.refill()
+	p.box = *box
+	ws, err := p.greet(ctx)
+	if err != nil && ctx.Err() == nil {
+		p.log.WarnContext(ctx, "pool member cannot be used", "error", err, "sandbox_id", box.ID)
+		return nil, nil
+	}
+	return ws, err
+}
+
+// greet attaches to a claimed member, which must answer and must be as it was made: no process but
+// the toolbox, no file.
+func (p *provision) greet(ctx context.Context) (*toolbox.Client, error) {
+	stream, err := p.runtime.Attach(ctx, p.box.RuntimeRef)
+	if err != nil {
+		return nil, err
+	}
+	ws, err := toolbox.Dial(ctx, stream, toolbox.Options{HelloTimeout: helloWithin})
+	if err != nil {
+		return nil, err
+	}
+	killed, err := ws.KillAll(ctx)
+	for _, dir := range []string{core.RepoDir, "/tmp"} {
+		if err != nil {
+			break
+		}
+		var found core.Listing
+		found, err = ws.List(ctx, dir, 1)
+		killed += len(found.Entries)
+	}
+	if err == nil && killed > 0 {
+		err = errUsed
+	}
+	if err != nil {
+		_ = ws.Close()
+		return nil, err
+	}
+	return ws, nil
+}
+
+// refill tells the pool that it lacks one.
+func (s *Service) refill() {
+	select {
+	case s.claimed <- struct{}{}:
+	default:
+	}
+}
+
+// specOf is what the row's container was made with: one from the pool names no session.
+func (p *provision) specOf(there Status) Spec {
+	spec := p.spec(p.box.Volume, p.box.Image)
+	if there.Purpose == PurposePool {
+		spec.Session, spec.Purpose = "", PurposePool
+	}
+	return spec
+}
