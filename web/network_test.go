@@ -74,7 +74,9 @@ func TestNetwork_TheModeIsChosenOnceAndNeverLooserThanAllowed(t *testing.T) {
 	if mode(first) != "open" || mode(b.createIn("none")) != "none" {
 		t.Error("a session has not the mode that was asked for")
 	}
-	set := func(m string) answer { return a.json(http.MethodPost, r.networkPath()+"/mode", map[string]string{"mode": m}) }
+	set := func(m string) answer {
+		return a.json(http.MethodPost, r.networkPath()+"/mode", map[string]string{"mode": m})
+	}
 	if got := set("allowlist"); got.status != http.StatusOK || !strings.Contains(got.body, `"chosen":"allowlist","effective":"allowlist"`) {
 		t.Errorf("an administrator chooses: %d %s", got.status, got.body)
 	}
