@@ -67,7 +67,9 @@ type CommandResult struct {
 	Signal    string // "KILL" etc. when it died by a signal
 	TimedOut  bool
 	OOMKilled bool
-	Survivors int // background processes that it left and that were then killed
+	OverQuota bool // ended because the workspace held more than its budget
+	HostFull  bool // ended because the host's disk was almost full
+	Survivors int  // background processes that it left and that were then killed
 	Head      []byte
 	Tail      []byte
 	Total     int64 // bytes it wrote

@@ -92,7 +92,12 @@ func (t *bashTool) answer(ctx context.Context, done core.CommandResult, timeout 
 	for _, note := range notes(done, timeout) {
 		text += "\n\n" + note
 	}
-	if done.TimedOut {
+	switch {
+	case done.OverQuota:
+		r.Outcome, r.Code, r.Detail = agent.OutcomeError, "workspace_quota_exceeded", "ended: disk budget used up"
+	case done.HostFull:
+		r.Outcome, r.Code, r.Detail = agent.OutcomeError, "disk_low", "ended: the host's disk is almost full"
+	case done.TimedOut:
 		r.Outcome, r.Code, r.Detail = agent.OutcomeError, "timed_out", fmt.Sprintf("timed out after %d s", timeout)
 	}
 	r.Text = text
@@ -105,6 +110,10 @@ func notes(done core.CommandResult, timeout int) []string {
 	switch {
 	case done.TimedOut:
 		list = append(list, fmt.Sprintf("[timed out after %d s; processes killed]", timeout))
+	case done.OverQuota:
+		list = append(list, "[killed because the workspace's disk budget is used up; delete files that are not needed before you go on]")
+	case done.HostFull:
+		list = append(list, "[killed because the disk of the sandbox's host is almost full; write less]")
 	case done.OOMKilled:
 		list = append(list, fmt.Sprintf("[exit code %d; killed because the sandbox ran out of memory]", done.Exit))
 	case done.Signal != "":

@@ -10,9 +10,6 @@ import (
 	"agent-sandboxing/core"
 )
 
-// maxCheckpoint bounds a checkpoint's archive, in bytes.
-const maxCheckpoint = 64 << 20
-
 // capture records what the work tree looks like now: the diff, then a checkpoint. Both are best
 // effort: a failure is an event, and the turn ends as it would have. It returns the changed files.
 func (p *Processor) capture(ctx context.Context, claim core.Claim, msg core.Message, ws core.PlatformWorkspace, log *slog.Logger) []core.ChangedFile {
@@ -47,7 +44,7 @@ func (p *Processor) captureDiff(ctx context.Context, claim core.Claim, msg core.
 
 func (p *Processor) checkpoint(ctx context.Context, claim core.Claim, msg core.Message, ws core.PlatformWorkspace) error {
 	var archive bytes.Buffer
-	info, err := ws.Checkpoint(ctx, &archive, maxCheckpoint)
+	info, err := ws.Checkpoint(ctx, &archive, core.MaxCheckpoint)
 	if err != nil {
 		return err
 	}
