@@ -25,7 +25,7 @@ import (
 	"agent-sandboxing/web"
 )
 
-// pruneEvery is how often expired cookies are deleted.
+// pruneEvery is how often expired cookies and workers long gone are deleted.
 const pruneEvery = time.Hour
 
 // stopWait bounds the stop of our own Postgres.
@@ -166,13 +166,16 @@ func (p *process) web() (*web.Server, error) {
 	})
 }
 
-// prune deletes expired cookies until ctx ends.
+// prune deletes expired cookies and workers long gone until ctx ends.
 func (p *process) prune(ctx context.Context) error {
 	tick := time.NewTicker(pruneEvery)
 	defer tick.Stop()
 	for {
 		if _, err := p.store.PruneCookies(ctx); err != nil && ctx.Err() == nil {
 			p.log.WarnContext(ctx, "prune cookies", "error", err)
+		}
+		if _, err := p.store.PruneWorkers(ctx); err != nil && ctx.Err() == nil {
+			p.log.WarnContext(ctx, "prune workers", "error", err)
 		}
 		select {
 		case <-ctx.Done():

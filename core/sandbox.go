@@ -26,12 +26,19 @@ type Sandbox struct {
 	Image           string // image id
 	Runtime         string // runc or runsc
 	CheckedOut      bool   // the volume holds the session's checkout
+	Unsaved         bool   // the volume may hold what no checkpoint has
 	FailureCode     string
 	FailureText     string
 	StopRequestedAt time.Time
 	LastUsedAt      time.Time
 	CreatedAt       time.Time
+	// How long ago the row was last used and its container was begun, when it was read, by the
+	// database's clock: no other is compared with it.
+	Unused, Age time.Duration
 }
+
+// MaxCheckpoint bounds a checkpoint's archive, in bytes.
+const MaxCheckpoint = 64 << 20
 
 // Checkpoint is a stored copy of a work tree's difference from base.
 type Checkpoint struct {

@@ -75,6 +75,7 @@ type CommandResult struct {
 	Omitted   int64 // bytes in neither Head nor Tail
 	LogPath   string
 	Duration  time.Duration
+	Refused   []EgressRefusal // hosts that could not be reached while it ran, as far as the platform knows
 }
 
 // FileKind is what a path names.

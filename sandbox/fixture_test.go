@@ -48,7 +48,9 @@ func setup(t testing.TB, change ...func(*sandbox.Options)) *fixture {
 	return f
 }
 
-func (f *fixture) log(t testing.TB) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }
+func (f *fixture) log(t testing.TB) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), nil))
+}
 
 // newClaim leases a session of its own.
 func (f *fixture) newClaim() core.Claim {
@@ -100,19 +102,32 @@ type rows struct {
 	boxes      map[core.SessionID]core.Sandbox
 	owners     map[core.SessionID]string
 	log        map[core.SessionID][]core.Payload
+	used, made map[core.SessionID]time.Time
 	pool       []core.PoolMember
-	checkpoint *core.Checkpoint
+	checkpoint map[core.SessionID]core.Checkpoint
 	checkedOut map[core.SessionID]bool
 }
 
 func newRows() *rows {
-	return &rows{boxes: map[core.SessionID]core.Sandbox{}, owners: map[core.SessionID]string{}, log: map[core.SessionID][]core.Payload{}, checkedOut: map[core.SessionID]bool{}}
+	return &rows{
+		boxes: map[core.SessionID]core.Sandbox{}, owners: map[core.SessionID]string{}, log: map[core.SessionID][]core.Payload{},
+		used: map[core.SessionID]time.Time{}, made: map[core.SessionID]time.Time{},
+		checkpoint: map[core.SessionID]core.Checkpoint{}, checkedOut: map[core.SessionID]bool{},
+	}
+}
+
+// read is a row with its times; the caller holds mu.
+func (r *rows) read(box core.Sandbox) core.Sandbox {
+	box.LastUsedAt, box.Unused = r.used[box.SessionID], time.Since(r.used[box.SessionID])
+	box.Age = time.Since(r.made[box.SessionID])
+	return box
 }
 
 func (r *rows) LiveSandbox(_ context.Context, id core.SessionID) (*core.Sandbox, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if box, ok := r.boxes[id]; ok {
+		box = r.read(box)
 		return &box, nil
 	}
 	return nil, nil
@@ -126,6 +141,9 @@ func (r *rows) SaveSandbox(ctx context.Context, lease core.Lease, box core.Sandb
 	defer r.mu.Unlock()
 	if r.owners[lease.SessionID] != lease.Owner {
 		return core.ErrLeaseLost
+	}
+	if box.State == core.SandboxCreating || box.State == core.SandboxReady {
+		r.used[box.SessionID] = time.Now()
 	}
 	return r.write(box, events)
 }
@@ -143,6 +161,9 @@ func (r *rows) write(box core.Sandbox, events []core.Payload) error {
 	old := r.boxes[box.SessionID]
 	if old.Generation > box.Generation {
 		return core.Fail(core.Conflict, "sandbox_superseded", "A newer sandbox has taken this one's place.")
+	}
+	if old.Generation != box.Generation {
+		r.made[box.SessionID] = time.Now()
 	}
 	box.StopRequestedAt = time.Time{}
 	if box.Generation == old.Generation && (box.State == core.SandboxReady || box.State == core.SandboxCreating) {
@@ -164,22 +185,70 @@ func (r *rows) CheckedOut(_ context.Context, id core.SessionID) (bool, error) {
 	return r.checkedOut[id], nil
 }
 
-func (r *rows) LatestCheckpoint(context.Context, core.SessionID) (*core.Checkpoint, error) {
+func (r *rows) LatestCheckpoint(_ context.Context, id core.SessionID) (*core.Checkpoint, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.checkpoint, nil
+	if c, ok := r.checkpoint[id]; ok {
+		return &c, nil
+	}
+	return nil, nil
+}
+
+func (r *rows) SaveCheckpoint(_ context.Context, lease core.Lease, c core.Checkpoint) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.owners[lease.SessionID] != lease.Owner {
+		return core.ErrLeaseLost
+	}
+	r.checkpoint[lease.SessionID] = c
+	box := r.boxes[lease.SessionID]
+	box.Unsaved = false
+	r.boxes[lease.SessionID] = box
+	r.log[lease.SessionID] = append(r.log[lease.SessionID], core.CheckpointSaved{CheckpointID: c.ID})
+	return nil
 }
 
 func (r *rows) SandboxesOn(_ context.Context, host string) ([]core.Sandbox, error) {
+	return r.list(func(box core.Sandbox) bool {
+		return box.Host == host && box.State != core.SandboxFailed && box.State != core.SandboxStopped
+	}), nil
+}
+
+func (r *rows) SandboxesByID(_ context.Context, ids []core.SandboxID) ([]core.Sandbox, error) {
+	return r.list(func(box core.Sandbox) bool { return slices.Contains(ids, box.ID) }), nil
+}
+
+func (r *rows) list(which func(core.Sandbox) bool) []core.Sandbox {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var list []core.Sandbox
 	for _, box := range r.boxes {
-		if box.Host == host && box.State != core.SandboxFailed {
-			list = append(list, box)
+		if which(box) {
+			list = append(list, r.read(box))
 		}
 	}
-	return list, nil
+	slices.SortFunc(list, func(a, b core.Sandbox) int { return a.LastUsedAt.Compare(b.LastUsedAt) })
+	return list
+}
+
+func (r *rows) HoldSession(_ context.Context, id core.SessionID, _ time.Duration) (core.Lease, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.owners[id] != "" {
+		return core.Lease{}, core.ErrNoWork
+	}
+	r.owners[id] = core.NewID[string]()
+	return core.Lease{SessionID: id, Owner: r.owners[id]}, nil
+}
+
+func (r *rows) Release(_ context.Context, lease core.Lease) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.owners[lease.SessionID] != lease.Owner {
+		return core.ErrLeaseLost
+	}
+	r.owners[lease.SessionID] = ""
+	return nil
 }
 
 func (r *rows) own(id core.SessionID, owner string) {

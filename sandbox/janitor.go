@@ -12,10 +12,10 @@ import (
 // How often the janitor serves stop requests and idle sandboxes, and compares rows with containers.
 const (
 	sweepEvery     = 2 * time.Second
-	reconcileEvery = time.Minute
+	reconcileEvery = 5 * time.Second
 )
 
-// Run keeps house until ctx ends, and the pool, which it drains then: it compares rows with containers at once and then every minute, and
+// Run keeps house until ctx ends, and the pool, which it drains then: it compares rows with containers at once and then every 5 s, and
 // stops what was asked to stop, what is idle and what is too much. Failures are logged and tried again.
 func (s *Service) Run(ctx context.Context) {
 	sweep, reconcile := time.NewTicker(sweepEvery), time.NewTicker(reconcileEvery)
@@ -67,7 +67,7 @@ func (s *Service) Sweep(ctx context.Context) error {
 		case box.State != core.SandboxReady:
 		case !box.StopRequestedAt.IsZero():
 			_, err = s.stop(ctx, box, "stop_requested", "A person asked for it. The next message starts it again.")
-		case time.Since(box.LastUsedAt) > s.idle:
+		case box.Unused > s.idle:
 			_, err = s.stop(ctx, box, "idle", "It was not used for a while. The next message starts it again.")
 		}
 		failures = append(failures, err)
@@ -80,44 +80,4 @@ func (s *Service) Sweep(ctx context.Context) error {
 		failures = append(failures, err)
 	}
 	return errors.Join(failures...)
-}
-
-// stop takes one sandbox from ready over stopping to stopped; false when somebody uses it. It can be
-// repeated: a stop that was begun and not finished is taken up where the row says.
-func (s *Service) stop(ctx context.Context, box core.Sandbox, code, message string) (bool, error) {
-	unlock, _ := s.sessions.take(box.SessionID)
-	if unlock == nil {
-		return false, nil
-	}
-	defer unlock()
-	var events []core.Payload
-	if box.State != core.SandboxStopping {
-		box.State = core.SandboxStopping
-		event := changed(box)
-		event.Code, event.Message = code, message
-		events = append(events, event)
-	}
-	free, err := s.mark(ctx, box, events...)
-	if err != nil || !free {
-		return false, err
-	}
-	if err := s.runtime.Stop(ctx, box.RuntimeRef); err != nil && core.CodeOf(err) != "sandbox_lost" {
-		return false, err
-	}
-	// Another worker may have claimed the session meanwhile and gone on with a new generation.
-	now, err := s.store.LiveSandbox(ctx, box.SessionID)
-	if err != nil || now == nil || now.State != core.SandboxStopping || now.Generation != box.Generation {
-		return false, err
-	}
-	box.State = core.SandboxStopped
-	return s.mark(ctx, box, changed(box))
-}
-
-// mark changes a row that no turn uses; false when one does, or when a newer generation is there.
-func (s *Service) mark(ctx context.Context, box core.Sandbox, events ...core.Payload) (bool, error) {
-	free, err := s.store.MarkSandbox(ctx, box, events...)
-	if core.CodeOf(err) == "sandbox_superseded" {
-		return false, nil
-	}
-	return free, err
 }

@@ -31,7 +31,7 @@ func TestSweep_StopsOnRequestOnlyWhenNobodyOwnsTheSession(t *testing.T) {
 	if box.State != core.SandboxStopped || !box.StopRequestedAt.IsZero() || err != nil || there.Running {
 		t.Errorf("row %+v, container %+v, %v", box, there, err)
 	}
-	wantTypes(t, f.store.types(f.claim.Session.ID), "sandbox_stopping stop_requested", "sandbox_stopped")
+	wantTypes(t, f.store.types(f.claim.Session.ID), "checkpoint_saved", "sandbox_stopping stop_requested", "sandbox_stopped")
 }
 
 func TestSweep_FinishesAStopThatWasBegun(t *testing.T) {

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"agent-sandboxing/core"
@@ -12,13 +11,10 @@ import (
 // roomPoll is how often a session that waits for room looks again.
 const roomPoll = 500 * time.Millisecond
 
-// room waits until one more sandbox may run on this host; it makes room itself by stopping the one
-// that was unused for longest. started gives the place up to the container that then runs in it.
+// room waits until one more sandbox may run on this host, by number and by memory; it makes room itself
+// by stopping the one that was unused for longest. started gives the place up to the container that then runs in it.
 // Error: capacity, when nothing became free for as long as the service waits, or the cause of ctx.
 func (s *Service) room(ctx context.Context) (started func(), err error) {
-	if s.maxRunning <= 0 {
-		return func() {}, nil
-	}
 	look := time.NewTicker(roomPoll)
 	defer look.Stop()
 	for deadline := time.Now().Add(s.roomWait); ; {
@@ -31,7 +27,7 @@ func (s *Service) room(ctx context.Context) (started func(), err error) {
 		}
 		if time.Now().After(deadline) {
 			return nil, core.Fail(core.Unavailable, "capacity", fmt.Sprintf(
-				"All %d sandboxes of this host have been in use for a long time. Send the message again when another turn has ended.", s.maxRunning))
+				"The host has had no room for one more sandbox for %v. Send the message again in some minutes, when another turn has ended.", s.roomWait))
 		}
 		select {
 		case <-ctx.Done():
@@ -44,7 +40,7 @@ func (s *Service) room(ctx context.Context) (started func(), err error) {
 // makeRoom reserves a place when there is one, or when a sandbox could be stopped for it that waits
 // in the pool or that no turn uses.
 func (s *Service) makeRoom(ctx context.Context) (bool, error) {
-	over, err := s.reserve(ctx)
+	over, err := s.takePlace(ctx)
 	freed := 0
 	if err == nil && over > 0 {
 		freed, err = s.stopSome(ctx, over)
@@ -56,6 +52,27 @@ func (s *Service) makeRoom(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
+// takePlace reserves a place, with an error too, and says by how many sandboxes the host is then over
+// its bounds. startedOne gives the place up.
+func (s *Service) takePlace(ctx context.Context) (over int, err error) {
+	s.mu.Lock()
+	s.starting++
+	starting := s.starting
+	s.mu.Unlock()
+	running, err := s.running(ctx)
+	if err != nil {
+		return 0, err
+	}
+	tight, err := s.tight(ctx)
+	if s.maxRunning > 0 {
+		over = running + starting - s.maxRunning
+	}
+	if over <= 0 && tight {
+		over = 1
+	}
+	return max(0, over), err
+}
+
 // stopSome stops up to n sandboxes, those that nobody has first, and says how many.
 func (s *Service) stopSome(ctx context.Context, n int) (stopped int, err error) {
 	if stopped, err = s.shrinkPool(ctx, n); err != nil || stopped == n {
@@ -65,21 +82,7 @@ func (s *Service) stopSome(ctx context.Context, n int) (stopped int, err error) 
 	return stopped + more, err
 }
 
-// reserve takes a place, by an error too, until startedOne, and says by how many sandboxes the host
-// would then be over its bound.
-func (s *Service) reserve(ctx context.Context) (over int, err error) {
-	s.mu.Lock()
-	s.starting++
-	starting := s.starting
-	s.mu.Unlock()
-	if s.maxRunning <= 0 {
-		return 0, nil
-	}
-	running, err := s.running(ctx)
-	return max(0, running+starting-s.maxRunning), err
-}
-
-// startedOne gives up a place that reserve took.
+// startedOne gives up a place that takePlace reserved.
 func (s *Service) startedOne() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +93,7 @@ func (s *Service) running(ctx context.Context) (int, error) {
 	list, err := s.runtime.List(ctx)
 	count := 0
 	for _, box := range list {
-		if box.Running {
+		if box.Running && box.Purpose != PurposeHelper {
 			count++
 		}
 	}
@@ -107,8 +110,7 @@ func (s *Service) stopOldest(ctx context.Context, n int) (stopped int, err error
 	if err != nil {
 		return 0, err
 	}
-	slices.SortFunc(rows, func(a, b core.Sandbox) int { return a.LastUsedAt.Compare(b.LastUsedAt) })
-	for _, box := range rows {
+	for _, box := range rows { // the longest unused first
 		if stopped == n {
 			break
 		}

@@ -3,7 +3,6 @@ package sandbox_test
 import (
 	"context"
 	"errors"
-	"io"
 	"sync"
 	"testing"
 	"time"
@@ -46,7 +45,7 @@ func (m mortalRuntime) Create(ctx context.Context, spec sandbox.Spec) (string, e
 	return m.Runtime.Create(ctx, spec)
 }
 
-func (m mortalRuntime) Attach(ctx context.Context, ref string) (io.ReadWriteCloser, error) {
+func (m mortalRuntime) Attach(ctx context.Context, ref string) (sandbox.Stream, error) {
 	if err := m.step(); err != nil {
 		return nil, err
 	}

@@ -86,18 +86,6 @@ func (r *rows) ForgetMember(_ context.Context, id core.SandboxID) error {
 	return nil
 }
 
-func (r *rows) SandboxesByID(_ context.Context, ids []core.SandboxID) ([]core.Sandbox, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var list []core.Sandbox
-	for _, box := range r.boxes {
-		if slices.Contains(ids, box.ID) {
-			list = append(list, box)
-		}
-	}
-	return list, nil
-}
-
 func (r *rows) member(id core.SandboxID) int {
 	return slices.IndexFunc(r.pool, func(m core.PoolMember) bool { return m.ID == id })
 }

@@ -16,6 +16,11 @@ type provision struct {
 	began time.Time
 	place place
 	box   core.Sandbox // the row as it was last saved or is about to be
+	unfit error        // why the container of the row could not be used again
+
+	base      *fetch         // nil when no checkout is expected
+	announced bool           // that a checkout begins
+	later     []core.Payload // goes with the next save
 }
 
 func (p *provision) run(ctx context.Context) (*toolbox.Client, error) {
@@ -27,6 +32,10 @@ func (p *provision) run(ctx context.Context) (*toolbox.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if row == nil || !row.CheckedOut || row.Host != p.place.host {
+		p.base = p.fetch(ctx)
+	}
+	defer func() { p.base.close() }()
 	var ws *toolbox.Client
 	if row != nil {
 		p.box = *row
@@ -61,43 +70,61 @@ func (p *provision) reuse(ctx context.Context) (*toolbox.Client, error) {
 	if !kept || !p.box.CheckedOut || p.box.Host != p.place.host {
 		return nil, nil
 	}
-	there, err := p.runtime.Inspect(ctx, p.box.RuntimeRef)
-	if err == nil {
-		_, err = p.runtime.Create(ctx, p.specOf(there)) // adopts it, or says that it is outdated
-	}
-	var ws *toolbox.Client
-	switch {
-	case err != nil:
-	case there.Running && p.box.State == core.SandboxReady:
-		ws, err = p.attach(ctx, func(context.Context) error { return nil })
-	default:
-		if there.Running { // although the row says stopped
-			p.halt(ctx, p.box.RuntimeRef)
-		}
-		p.box.State = core.SandboxCreating
-		if err := p.save(ctx, changed(p.box)); err != nil {
-			return nil, err
-		}
-		ws, err = p.start(ctx)
-	}
+	ws, err := p.again(ctx)
 	switch code := core.CodeOf(err); {
 	case err == nil:
 		return ws, nil
-	case ctx.Err() != nil, code == codeUnavailable, code == "capacity":
+	case ctx.Err() != nil, code == codeUnavailable, code == "capacity", code == "disk_low":
 		return nil, err
 	default:
 		p.log.InfoContext(ctx, "sandbox cannot be used again", "error", err, "sandbox_id", p.box.ID)
+		p.unfit = err
 		return nil, nil
 	}
+}
+
+func (p *provision) again(ctx context.Context) (*toolbox.Client, error) {
+	there, err := p.runtime.Inspect(ctx, p.box.RuntimeRef)
+	if err != nil {
+		return nil, err
+	}
+	if p.box.Age > p.maxAge {
+		return nil, core.Fail(core.Conflict, "too_old", "The container was old. A new one starts on the same workspace.")
+	}
+	_, err = p.runtime.Create(ctx, p.specOf(there, "")) // adopts it, or says that it is outdated
+	if core.CodeOf(err) == "image_missing" {            // the container goes on with what it was made of
+		_, err = p.runtime.Create(ctx, p.specOf(there, p.box.Image))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if there.Running && !there.Paused && p.box.State == core.SandboxReady {
+		return p.attach(ctx, func(context.Context) error { return nil })
+	}
+	if err := p.admit(ctx, false); err != nil {
+		return nil, err
+	}
+	if there.Running { // although the row says stopped, or frozen
+		p.halt(ctx, p.box.RuntimeRef)
+	}
+	p.box.State = core.SandboxCreating
+	if err := p.save(ctx, changed(p.box)); err != nil {
+		return nil, err
+	}
+	return p.start(ctx)
 }
 
 // rebuild makes a new container: the first, or the next generation on the same volume. Without that
 // volume it is an empty one, which settle fills.
 func (p *provision) rebuild(ctx context.Context) (*toolbox.Client, error) {
+	old := p.box
+	keeps := old.CheckedOut && old.Host == p.place.host
+	if err := p.admit(ctx, !keeps); err != nil {
+		return nil, err
+	}
 	p.cold.Add(1)
 	defer p.cold.Add(-1)
 	p.clear(ctx)
-	old := p.box
 	p.box = core.Sandbox{
 		ID:         cmp.Or(old.ID, core.NewID[core.SandboxID]()),
 		SessionID:  p.claim.Session.ID,
@@ -105,37 +132,22 @@ func (p *provision) rebuild(ctx context.Context) (*toolbox.Client, error) {
 		Host:       p.place.host,
 		Runtime:    p.place.runtime,
 		Generation: old.Generation + 1,
-		CreatedAt:  old.CreatedAt,
-		LastUsedAt: time.Now(),
-	}
-	if old.ID == "" {
-		p.box.CreatedAt = p.box.LastUsedAt
+		Unsaved:    keeps && old.Unsaved,
 	}
 	event := changed(p.box)
 	switch {
 	case !old.CheckedOut: // nothing of worth was lost
-	case old.Host == p.place.host:
+	case keeps:
 		p.box.Volume, p.box.CheckedOut = old.Volume, true
-		if old.State != core.SandboxStopped { // a stopped one may go without notice: the server was restarted
-			event.Code = cmp.Or(old.FailureCode, "sandbox_lost")
-			event.Message = "A new container starts on the same workspace."
-		}
+		event.Code, event.Message = p.because(old)
 	default:
 		event.Code = "host_changed"
 		event.Message = "The workspace is on another host. It is rebuilt here from the last checkpoint."
 	}
-	if err := p.save(ctx, event); err != nil {
+	if err := p.save(ctx, p.begins(event)...); err != nil {
 		return nil, err
 	}
-	ref, err := p.runtime.Create(ctx, p.spec(p.box.Volume, ""))
-	if core.CodeOf(err) == "volume_lost" {
-		p.box.Volume, p.box.CheckedOut = "", false
-		event.Code, event.Message = core.CodeOf(err), core.MessageOf(err)
-		if err := p.save(ctx, event); err != nil {
-			return nil, err
-		}
-		ref, err = p.runtime.Create(ctx, p.spec("", ""))
-	}
+	ref, err := p.create(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -148,6 +160,49 @@ func (p *provision) rebuild(ctx context.Context) (*toolbox.Client, error) {
 		return nil, err
 	}
 	return p.start(ctx)
+}
+
+// because says why a new container takes the place of one on the same volume. A stopped one may go
+// without notice: the server was restarted.
+func (p *provision) because(old core.Sandbox) (code, message string) {
+	code = core.CodeOf(p.unfit)
+	switch {
+	case p.unfit != nil && code != "sandbox_lost" && code != "internal":
+		return code, "A new container starts on the same workspace."
+	case old.State == core.SandboxStopped:
+		return "", ""
+	default:
+		return cmp.Or(old.FailureCode, "sandbox_lost"), "A new container starts on the same workspace."
+	}
+}
+
+// maxTaken bounds how many generations are passed over because something else has their name.
+const maxTaken = 3
+
+// create makes the container of the row's generation. A name that something else has is left to it: the
+// next generation has another. Without the kept volume an empty one is made.
+func (p *provision) create(ctx context.Context) (ref string, err error) {
+	for range maxTaken {
+		ref, err = p.runtime.Create(ctx, p.spec(p.box.Volume, ""))
+		event := changed(p.box)
+		switch core.CodeOf(err) {
+		case "volume_lost":
+			if err := p.admit(ctx, true); err != nil {
+				return "", err
+			}
+			p.box.Volume, p.box.CheckedOut, p.box.Unsaved = "", false, false
+			event.Code, event.Message = core.CodeOf(err), core.MessageOf(err)
+		case "spec_changed":
+			p.box.Generation++
+			event.Generation = p.box.Generation
+		default:
+			return ref, err
+		}
+		if err := p.save(ctx, p.begins(event)...); err != nil {
+			return "", err
+		}
+	}
+	return ref, err
 }
 
 // clear ends and removes the containers of earlier generations, whether they answer or not, and the
@@ -180,28 +235,6 @@ func (p *provision) spec(volume, image string) Spec {
 	}
 }
 
-// start attaches to a container and then starts it, when the host has room for it.
-func (p *provision) start(ctx context.Context) (*toolbox.Client, error) {
-	started, err := p.room(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer started()
-	return p.attach(ctx, func(ctx context.Context) error { return p.runtime.Start(ctx, p.box.RuntimeRef) })
-}
-
-func (p *provision) attach(ctx context.Context, start func(context.Context) error) (*toolbox.Client, error) {
-	stream, err := p.runtime.Attach(ctx, p.box.RuntimeRef)
-	if err != nil {
-		return nil, err
-	}
-	if err := start(ctx); err != nil {
-		_ = stream.Close()
-		return nil, err
-	}
-	return toolbox.Dial(ctx, stream, toolbox.Options{})
-}
-
 // letOut lets the programs of a sandbox out that is the session's by now: one of the pool is not.
 func (p *provision) letOut(ctx context.Context, ws *toolbox.Client) error {
 	if p.network == nil {
@@ -221,7 +254,7 @@ func (p *provision) settle(ctx context.Context, ws *toolbox.Client) error {
 		p.box.CheckedOut = true
 	}
 	was := p.box.State
-	p.box.State, p.box.LastUsedAt = core.SandboxReady, time.Now()
+	p.box.State, p.box.Unsaved = core.SandboxReady, true // whoever is given it may change it
 	p.box.FailureCode, p.box.FailureText = "", ""
 	var events []core.Payload
 	if was != core.SandboxReady {
@@ -240,7 +273,11 @@ func (p *provision) settle(ctx context.Context, ws *toolbox.Client) error {
 }
 
 func (p *provision) save(ctx context.Context, events ...core.Payload) error {
-	return p.store.SaveSandbox(ctx, p.claim.Lease, p.box, events...)
+	err := p.store.SaveSandbox(ctx, p.claim.Lease, p.box, append(p.later, events...)...)
+	if err == nil {
+		p.later = nil
+	}
+	return err
 }
 
 // fail records why a sandbox that was begun did not become ready, on a context that a cancel cannot

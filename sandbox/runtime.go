@@ -23,7 +23,7 @@ type Runtime interface {
 	// the volume that was made.
 	Create(ctx context.Context, spec Spec) (ref string, err error)
 	// Attach opens the one byte stream to the toolbox; best called before Start.
-	Attach(ctx context.Context, ref string) (io.ReadWriteCloser, error)
+	Attach(ctx context.Context, ref string) (Stream, error)
 	Start(ctx context.Context, ref string) error
 	// Stop kills the container and keeps it and its volume. Stopping a stopped one is fine.
 	Stop(ctx context.Context, ref string) error
@@ -33,13 +33,15 @@ type Runtime interface {
 	// Fingerprint tells specs apart, whoever they are for: two containers with the same one differ
 	// only in their ids and volumes. It changes with image, limits, runtime, toolbox and hardening.
 	Fingerprint(ctx context.Context, spec Spec) (string, error)
-	// List returns the sandboxes of this installation by label, of every state.
+	// List returns this installation's containers by label, of every purpose and state.
 	List(ctx context.Context) ([]Status, error)
 	// Volumes returns this installation's workspace volumes by label, used or not.
 	Volumes(ctx context.Context) ([]Volume, error)
 	// RemoveVolume deletes a workspace volume of this installation. Absent is fine; one that a
 	// container has, running or not, is refused.
 	RemoveVolume(ctx context.Context, name string) error
+	// Space says what the host has left, as far as it can be seen from here.
+	Space(ctx context.Context) (Space, error)
 	// Capabilities says what this host offers.
 	Capabilities(ctx context.Context) (Capabilities, error)
 }
@@ -64,13 +66,29 @@ type Purpose string
 const (
 	PurposeSession Purpose = "session" // one session's sandbox
 	PurposePool    Purpose = "pool"    // started ahead for a session that is not known yet: Session is ""
+	PurposeHelper  Purpose = "helper"  // a runtime's own, for seconds: it looks into an image or fills a volume
 )
+
+// Stream is one attach to a sandbox's toolbox.
+type Stream interface {
+	io.ReadWriteCloser
+	// Stderr is the first 2 KiB of what the container's first process wrote to its standard error
+	// since the attach: why it did not start. It is untrusted.
+	Stderr() []byte
+}
 
 // Volume is a workspace volume by its labels.
 type Volume struct {
 	Name    string
 	Session core.SessionID
 	Sandbox core.SandboxID
+}
+
+// Space is what a host has left, in bytes.
+type Space struct {
+	Known  bool  // the host is this one, or it said so itself
+	Disk   int64 // for containers and volumes
+	Memory int64 // that can be had without swapping
 }
 
 // Limits bound one sandbox.
@@ -89,7 +107,8 @@ type Status struct {
 	Sandbox    core.SandboxID
 	Generation int
 	Purpose    Purpose
-	Running    bool
+	Running    bool // paused counts
+	Paused     bool // somebody froze it; nothing in it answers
 	OOMKilled  bool
 	ExitCode   int
 	ImageID    string
@@ -105,6 +124,8 @@ type Capabilities struct {
 	CgroupVersion string
 	ImageReady    bool
 	ImageRef      string
+	// DiskBudget is what holds a workspace to Limits.DiskBytes.
+	DiskBudget DiskBudget
 }
 
 // Network is the way out of sandboxes, which have no network interface.
@@ -113,26 +134,43 @@ type Network interface {
 	Session(id core.SessionID) toolbox.Egress
 }
 
-// Store is what the service writes. State and event commit together; each call carries the lease
-// and fails with core.ErrLeaseLost when the session has another owner.
+// DiskBudget is a way to bound a workspace volume.
+type DiskBudget string
+
+const (
+	// BudgetQuota: the kernel refuses writes above the bound (a project quota of the daemon's xfs).
+	BudgetQuota DiskBudget = "quota"
+	// BudgetSampled: the toolbox looks while a command runs and ends it above the bound.
+	BudgetSampled DiskBudget = "sampled"
+)
+
+// Store is what the service writes. State and event commit together; each call that takes a lease
+// fails with core.ErrLeaseLost when the session has another owner. All times are the database's.
 type Store interface {
 	// LiveSandbox returns the session's newest sandbox row of any state, or nil.
 	LiveSandbox(ctx context.Context, id core.SessionID) (*core.Sandbox, error)
-	// SaveSandbox inserts or updates the row and appends the events in one transaction. A copy of an
-	// older generation changes nothing (Conflict sandbox_superseded). A stop request is kept until the
-	// row is neither creating nor ready.
+	// SaveSandbox inserts or updates the row and appends the events in one transaction. While the row
+	// is creating or ready that counts as use. A copy of an older generation changes nothing (Conflict
+	// sandbox_superseded). A stop request is kept until the row is neither creating nor ready.
 	SaveSandbox(ctx context.Context, lease core.Lease, box core.Sandbox, events ...core.Payload) error
 	// CheckedOut says whether a checkout of the session was ever completed, on any host.
 	CheckedOut(ctx context.Context, id core.SessionID) (bool, error)
 	// LatestCheckpoint returns the newest checkpoint with its archive, or nil.
 	LatestCheckpoint(ctx context.Context, id core.SessionID) (*core.Checkpoint, error)
-	// SandboxesOn lists the rows in states creating, ready, stopping and stopped of one host.
+	// SaveCheckpoint inserts it and says of the row that its work is saved.
+	SaveCheckpoint(ctx context.Context, lease core.Lease, c core.Checkpoint) error
+	// SandboxesOn lists the rows in states creating, ready and stopping of one host, the longest
+	// unused first.
 	SandboxesOn(ctx context.Context, host string) ([]core.Sandbox, error)
 	// SandboxesByID returns the rows, of any state and host, that have one of the ids.
 	SandboxesByID(ctx context.Context, ids []core.SandboxID) ([]core.Sandbox, error)
 	// MarkSandbox changes a row without a lease, only while the session has no owner; false says
-	// that it had one. For the janitor (stop requests, idle stop, reconcile).
+	// that it had one. For what the janitor finds.
 	MarkSandbox(ctx context.Context, box core.Sandbox, events ...core.Payload) (bool, error)
+	// HoldSession leases a session that has no owner, for what the platform does between turns;
+	// core.ErrNoWork when it has one. Release gives it back.
+	HoldSession(ctx context.Context, id core.SessionID, time time.Duration) (core.Lease, error)
+	Release(ctx context.Context, lease core.Lease) error
 	PoolStore
 }
 

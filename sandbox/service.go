@@ -37,6 +37,12 @@ type Options struct {
 	MaxRunning int
 	// Warm is how many sandboxes of this host run ahead of sessions; 0 means none.
 	Warm int
+	// MaxAge is how old a container may be when a message comes; then a new one takes its place on the
+	// same volume. 0 means 24 hours.
+	MaxAge time.Duration
+	// DiskReserve is what the host's disk must have left for a new workspace, in bytes; a quarter of it
+	// lets a kept one go on. 0 means no reserve.
+	DiskReserve int64
 	// RoomWait is how long a session waits for room below that bound; 0 means 10 minutes.
 	RoomWait time.Duration
 }
@@ -53,8 +59,12 @@ type Service struct {
 	idle       time.Duration
 	maxRunning int
 	warm       int
+	maxAge     time.Duration
+	reserve    int64
 	roomWait   time.Duration
 	sessions   gate
+	stops      retries
+	orphans    suspects // of Reconcile, which runs once at a time
 
 	claimed chan struct{} // holds one token when the pool lacks a member
 	cold    atomic.Int32  // containers that sessions wait for
@@ -81,8 +91,11 @@ func New(o Options) *Service {
 		maxRunning: o.MaxRunning,
 		warm:       o.Warm,
 		claimed:    make(chan struct{}, 1),
+		maxAge:     cmp.Or(o.MaxAge, 24*time.Hour),
+		reserve:    o.DiskReserve,
 		roomWait:   cmp.Or(o.RoomWait, 10*time.Minute),
 		sessions:   gate{held: map[core.SessionID]chan struct{}{}},
+		stops:      retries{failed: map[core.SandboxID]retry{}},
 	}
 }
 
@@ -144,7 +157,6 @@ func (s *Service) Release(ctx context.Context, claim core.Claim, ws core.Platfor
 		}
 		return
 	}
-	box.LastUsedAt = time.Now()
 	if lost == nil {
 		err = s.store.SaveSandbox(ctx, claim.Lease, *box)
 	} else {

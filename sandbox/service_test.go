@@ -230,9 +230,11 @@ func (f *fixture) checkpoint(t *testing.T, ws core.PlatformWorkspace) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.store.mu.Lock()
-	defer f.store.mu.Unlock()
-	f.store.checkpoint = &core.Checkpoint{ID: core.NewID[core.CheckpointID](), SessionID: f.claim.Session.ID, Info: info, Archive: archive.Bytes()}
+	if err := f.store.SaveCheckpoint(t.Context(), f.claim.Lease, core.Checkpoint{
+		ID: core.NewID[core.CheckpointID](), SessionID: f.claim.Session.ID, Info: info, Archive: archive.Bytes(),
+	}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestAcquire_NeverResetsAWorkspace(t *testing.T) {
@@ -321,7 +323,7 @@ func TestAcquire_FailsWithTheCodeOfTheCause(t *testing.T) {
 		f := setup(t, func(o *sandbox.Options) { o.Runtime = dockertest.Open(t, config) })
 		_, err := f.Acquire(t.Context(), f.claim)
 		wantCode(t, err, "image_missing")
-		wantTypes(t, f.store.types(f.claim.Session.ID), "sandbox_creating", "sandbox_failed image_missing")
+		wantTypes(t, f.store.types(f.claim.Session.ID), "sandbox_creating", "repo_checkout_started", "sandbox_failed image_missing")
 	})
 	t.Run("daemon", func(t *testing.T) {
 		t.Parallel()

@@ -217,13 +217,13 @@ func TestNetwork_ARefusedHostIsAllowedByOneClick(t *testing.T) {
 	id, claim := b.listed()
 	path := "/chat-sessions/" + string(id)
 	r.reached(t, claim, "mirror.operator.example", 443, true, "host_listed")
-	r.reached(t, claim, "registry.npmjs.org", 443, false, "host_not_allowed")
-	r.reached(t, claim, "registry.npmjs.org", 80, false, "host_not_allowed")
-	r.reached(t, claim, "internal.example.com", 443, false, "address_private")
+	r.reached(t, claim, "registry.npmjs.org", 443, false, "host_not_listed")
+	r.reached(t, claim, "registry.npmjs.org", 80, false, "host_not_listed")
+	r.reached(t, claim, "internal.example.com", 443, false, "address_not_public")
 
 	page := b.get(path).html()
 	panel := page.Find("#network")
-	if rows := panel.Find("[data-testid=connection]"); rows.Length() != 4 || rows.Filter("[data-allowed=false]").Length() != 3 {
+	if rows := panel.Find("[data-testid=connection]"); rows.Length() != 4 || rows.Filter("[data-outcome=refused]").Length() != 3 {
 		t.Errorf("the panel: %s", panel.Text())
 	}
 	form := panel.Find("form")
@@ -283,7 +283,7 @@ func TestNetwork_IsBoundedOnThePageAndWholeOnItsOwn(t *testing.T) {
 	b := r.signedIn(t, owner)
 	id, claim := b.listed()
 	for i := range 35 {
-		r.reached(t, claim, fmt.Sprintf("h%d.example.com", i), 443, i%2 == 0, "host_not_allowed")
+		r.reached(t, claim, fmt.Sprintf("h%d.example.com", i), 443, i%2 == 0, "host_not_listed")
 	}
 	path := "/chat-sessions/" + string(id)
 	panel := b.get(path).html().Find("#network")
@@ -317,7 +317,7 @@ func TestNetwork_HostileHostsAreText(t *testing.T) {
 	path := "/chat-sessions/" + string(id)
 	live := b.stream(path + "/stream?after=" + b.get(path).html().Find("#stream").AttrOr("data-seq", ""))
 	for _, host := range hostile {
-		r.reached(t, claim, host, 443, false, "host_not_allowed")
+		r.reached(t, claim, host, 443, false, "host_not_listed")
 	}
 	for name, body := range map[string]string{
 		"page": b.get(path).body, "log": b.get(path + "/network").body, "stream": nextWith(t, live, `id="network"`),

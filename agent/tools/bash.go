@@ -112,6 +112,9 @@ func notes(done core.CommandResult, timeout int) []string {
 	case done.Exit != 0:
 		list = append(list, fmt.Sprintf("[exit code %d]", done.Exit))
 	}
+	if note := networkNote(done.Refused); note != "" {
+		list = append(list, note)
+	}
 	if done.Survivors > 0 {
 		list = append(list, fmt.Sprintf("[it left %s running; they were ended]", plural(done.Survivors, "background process")))
 	}

@@ -30,6 +30,7 @@ type attempt struct {
 }
 
 func (a *attempt) run(ctx context.Context, ws core.PlatformWorkspace) (core.PublishResult, error) {
+	a.p.WaitingUntil, a.p.WaitingReason = time.Time{}, ""
 	if a.p.CreatedAt.IsZero() { // the agent's own: the row begins here
 		a.p.CreatedAt = time.Now()
 		if err := a.save(ctx, core.EventPublicationRequested); err != nil {

@@ -12,7 +12,8 @@ import (
 // keptCheckpoints is how many of a session's checkpoints stay for restore.
 const keptCheckpoints = 20
 
-// SaveCheckpoint inserts it under the lease, appends checkpoint_saved and drops the oldest above 20.
+// SaveCheckpoint inserts it under the lease, says of the sandbox that its work is saved, appends
+// checkpoint_saved and drops the oldest above 20.
 func (s *Store) SaveCheckpoint(ctx context.Context, lease core.Lease, c core.Checkpoint) error {
 	deleted, err := document(nonNil(c.Info.Deleted))
 	if err != nil {
@@ -39,6 +40,9 @@ func (s *Store) SaveCheckpoint(ctx context.Context, lease core.Lease, c core.Che
 			DELETE FROM checkpoints WHERE session_id = $1 AND id NOT IN (
 				SELECT id FROM checkpoints WHERE session_id = $1 ORDER BY created_at DESC LIMIT $2)`, lease.SessionID, keptCheckpoints); err != nil {
 			return fmt.Errorf("drop old checkpoints: %w", err)
+		}
+		if _, err := tx.Exec(ctx, `UPDATE sandboxes SET unsaved = false WHERE session_id = $1 AND state <> 'failed'`, lease.SessionID); err != nil {
+			return err
 		}
 		return tx.Append(ctx, lease.SessionID, core.ByPlatform, c.MessageID, core.CheckpointSaved{
 			CheckpointID: c.ID, Files: c.Info.Files, Bytes: c.Info.Bytes, Missing: c.Info.Missing,

@@ -111,6 +111,19 @@ func (tx *Tx) claim(ctx context.Context, worker core.Worker, lease time.Duration
 	return c, false, err
 }
 
+// HoldSession leases a session that nobody owns, for what the platform does to its sandbox between
+// two turns; a message that comes meanwhile waits. core.ErrNoWork when it has an owner.
+func (s *Store) HoldSession(ctx context.Context, id core.SessionID, time time.Duration) (core.Lease, error) {
+	lease := core.Lease{SessionID: id, Owner: uuid.NewString()}
+	tag, err := s.pool.Exec(ctx, `
+		UPDATE chat_sessions SET lease_owner = $2, lease_until = clock_timestamp() + $3::interval
+		WHERE id = $1 AND lease_owner IS NULL`, id, lease.Owner, time)
+	if err == nil && tag.RowsAffected() == 0 {
+		return lease, core.ErrNoWork
+	}
+	return lease, mapError(err)
+}
+
 // giveBack takes the lease off a session whose row is locked.
 func (tx *Tx) giveBack(ctx context.Context, id core.SessionID) error {
 	_, err := tx.Exec(ctx, `UPDATE chat_sessions SET lease_owner = NULL, lease_until = NULL, lease_message = NULL WHERE id = $1`, id)

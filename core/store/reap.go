@@ -129,7 +129,7 @@ func (tx *Tx) failSandbox(ctx context.Context, id core.SessionID) error {
 		return err
 	}
 	box.State, box.FailureCode, box.FailureText = core.SandboxFailed, codeWorkerLost, textBoxLost
-	if err := tx.upsertSandbox(ctx, box); err != nil {
+	if err := tx.upsertSandbox(ctx, box, false); err != nil {
 		return err
 	}
 	return tx.Append(ctx, id, core.ByPlatform, "", core.SandboxChanged{

@@ -10,12 +10,12 @@ import (
 )
 
 const sandboxColumns = `id, session_id, state, host, generation, runtime_ref, volume, image, runtime, checked_out,
-	failure_code, failure_text, stop_requested_at, last_used_at, created_at`
+	unsaved, failure_code, failure_text, stop_requested_at, last_used_at, created_at, clock_timestamp() - last_used_at, clock_timestamp() - made_at`
 
 func scanSandbox(row pgx.CollectableRow) (core.Sandbox, error) {
 	var b core.Sandbox
 	err := row.Scan(&b.ID, &b.SessionID, &b.State, &b.Host, &b.Generation, &b.RuntimeRef, &b.Volume, &b.Image, &b.Runtime, &b.CheckedOut,
-		&b.FailureCode, &b.FailureText, zeroTime{&b.StopRequestedAt}, &b.LastUsedAt, &b.CreatedAt)
+		&b.Unsaved, &b.FailureCode, &b.FailureText, zeroTime{&b.StopRequestedAt}, &b.LastUsedAt, &b.CreatedAt, &b.Unused, &b.Age)
 	return b, err
 }
 
@@ -46,28 +46,15 @@ func (s *Store) LiveSandbox(ctx context.Context, id core.SessionID) (*core.Sandb
 	return box, mapError(err)
 }
 
-// SandboxesByID returns the rows, of any state and host, that have one of the ids.
-func (s *Store) SandboxesByID(ctx context.Context, ids []core.SandboxID) ([]core.Sandbox, error) {
-	texts := make([]string, len(ids))
-	for i, id := range ids {
-		texts[i] = string(id)
-	}
-	rows, err := s.pool.Query(ctx, `SELECT `+sandboxColumns+` FROM sandboxes WHERE id = ANY ($1::text[]::uuid[])`, texts)
-	if err != nil {
-		return nil, mapError(err)
-	}
-	boxes, err := pgx.CollectRows(rows, scanSandbox)
-	return boxes, mapError(err)
-}
-
 // SaveSandbox inserts or updates the row under the lease and appends the events. StopRequestedAt
-// is not taken from box: a stop asked for while the worker held its copy must not be lost.
+// is not taken from box: a stop asked for while the worker held its copy must not be lost. Nor is any
+// time: a row that is creating or ready is being used now, by the database's clock.
 func (s *Store) SaveSandbox(ctx context.Context, lease core.Lease, box core.Sandbox, events ...core.Payload) error {
 	return s.InTx(ctx, func(tx *Tx) error {
 		if err := tx.lockLeased(ctx, lease); err != nil {
 			return err
 		}
-		if err := tx.upsertSandbox(ctx, box); err != nil {
+		if err := tx.upsertSandbox(ctx, box, true); err != nil {
 			return err
 		}
 		return tx.appendOwn(ctx, lease.SessionID, "", events...)
@@ -84,7 +71,7 @@ func (s *Store) MarkSandbox(ctx context.Context, box core.Sandbox, events ...cor
 			return err
 		}
 		free = true
-		if err := tx.upsertSandbox(ctx, box); err != nil {
+		if err := tx.upsertSandbox(ctx, box, false); err != nil {
 			return err
 		}
 		return tx.appendOwn(ctx, box.SessionID, "", events...)
@@ -93,20 +80,23 @@ func (s *Store) MarkSandbox(ctx context.Context, box core.Sandbox, events ...cor
 }
 
 // upsertSandbox writes the row of a session whose own row is locked. A copy of an older generation
-// changes nothing (Conflict sandbox_superseded). A stop request lives until the stop.
-func (tx *Tx) upsertSandbox(ctx context.Context, b core.Sandbox) error {
+// changes nothing (Conflict sandbox_superseded). A stop request lives until the stop. used says that a
+// worker has the sandbox in hand.
+func (tx *Tx) upsertSandbox(ctx context.Context, b core.Sandbox, used bool) error {
 	tag, err := tx.Exec(ctx, `
 		INSERT INTO sandboxes AS old (id, session_id, state, host, generation, runtime_ref, volume, image, runtime, checked_out,
-			failure_code, failure_text, last_used_at, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, coalesce($13, clock_timestamp()), coalesce($14, clock_timestamp()))
+			unsaved, failure_code, failure_text)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 		ON CONFLICT (id) DO UPDATE SET state = excluded.state, host = excluded.host, generation = excluded.generation,
 			runtime_ref = excluded.runtime_ref, volume = excluded.volume, image = excluded.image, runtime = excluded.runtime,
-			checked_out = excluded.checked_out, failure_code = excluded.failure_code, failure_text = excluded.failure_text,
-			last_used_at = greatest(old.last_used_at, excluded.last_used_at),
+			checked_out = excluded.checked_out, unsaved = excluded.unsaved,
+			failure_code = excluded.failure_code, failure_text = excluded.failure_text,
+			last_used_at = CASE WHEN $14 AND excluded.state IN ('creating', 'ready') THEN clock_timestamp() ELSE old.last_used_at END,
+			made_at = CASE WHEN excluded.generation = old.generation THEN old.made_at ELSE clock_timestamp() END,
 			stop_requested_at = CASE WHEN excluded.state IN ('creating', 'ready') AND excluded.generation = old.generation THEN old.stop_requested_at END
 		WHERE old.session_id = excluded.session_id AND old.generation <= excluded.generation`,
 		b.ID, b.SessionID, b.State, b.Host, b.Generation, b.RuntimeRef, b.Volume, b.Image, b.Runtime, b.CheckedOut,
-		b.FailureCode, clean(b.FailureText), orNull(b.LastUsedAt), orNull(b.CreatedAt))
+		b.Unsaved, b.FailureCode, clean(b.FailureText), used)
 	if err != nil {
 		return fmt.Errorf("save sandbox: %w", err)
 	}
@@ -116,9 +106,18 @@ func (tx *Tx) upsertSandbox(ctx context.Context, b core.Sandbox) error {
 	return nil
 }
 
-// SandboxesOn lists one host's rows that may have a container, oldest use first.
+// SandboxesOn lists one host's rows whose container may run, the longest unused first.
 func (s *Store) SandboxesOn(ctx context.Context, host string) ([]core.Sandbox, error) {
-	rows, err := s.pool.Query(ctx, `SELECT `+sandboxColumns+` FROM sandboxes WHERE host = $1 AND state <> 'failed' ORDER BY last_used_at`, host)
+	return s.sandboxes(ctx, `WHERE host = $1 AND state IN ('creating', 'ready', 'stopping') ORDER BY last_used_at`, host)
+}
+
+// SandboxesByID returns the rows that have one of the ids, of any state and host.
+func (s *Store) SandboxesByID(ctx context.Context, ids []core.SandboxID) ([]core.Sandbox, error) {
+	return s.sandboxes(ctx, `WHERE id = ANY ($1)`, ids)
+}
+
+func (s *Store) sandboxes(ctx context.Context, tail string, args ...any) ([]core.Sandbox, error) {
+	rows, err := s.pool.Query(ctx, `SELECT `+sandboxColumns+` FROM sandboxes `+tail, args...)
 	if err != nil {
 		return nil, mapError(err)
 	}

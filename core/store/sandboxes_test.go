@@ -1,10 +1,12 @@
 package store_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/core/store/storetest"
@@ -20,8 +22,8 @@ func TestSaveSandbox_KeepsTheRowAndTellsTheSteps(t *testing.T) {
 	}
 	box := core.Sandbox{
 		ID: core.NewID[core.SandboxID](), SessionID: id, State: core.SandboxReady, Host: "host-1", Generation: 2, RuntimeRef: "c0ffee",
-		Volume: "vol-1", Image: "sha256:1", Runtime: "runc", CheckedOut: true, FailureCode: "f", FailureText: "text",
-		LastUsedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), CreatedAt: time.Date(2026, 1, 2, 3, 4, 4, 0, time.UTC),
+		Volume: "vol-1", Image: "sha256:1", Runtime: "runc", CheckedOut: true, Unsaved: true,
+		FailureCode: "f", FailureText: "text",
 	}
 	if done, err := s.CheckedOut(t.Context(), id); done || err != nil {
 		t.Errorf("CheckedOut before any = %v, %v", done, err)
@@ -32,7 +34,7 @@ func TestSaveSandbox_KeepsTheRowAndTellsTheSteps(t *testing.T) {
 	}
 	got, err := s.LiveSandbox(t.Context(), id)
 	must(t, err)
-	if diff := cmp.Diff(&box, got); diff != "" {
+	if diff := cmp.Diff(&box, got, cmpopts.IgnoreFields(core.Sandbox{}, "LastUsedAt", "CreatedAt", "Unused", "Age")); diff != "" {
 		t.Errorf("row (-want +got):\n%s", diff)
 	}
 	wantTypes(t, s, id, "sandbox_ready", "repo_checkout_completed")
@@ -112,5 +114,112 @@ func TestRequestStop_LastsUntilTheStop(t *testing.T) {
 	must(t, s.SaveSandbox(t.Context(), claim.Lease, box))
 	if boxes, err := s.SandboxesOn(t.Context(), "host-1"); err != nil || len(boxes) != 0 {
 		t.Errorf("a failed one is listed: %v, %v", boxes, err)
+	}
+}
+
+// The worker's clock counts for nothing: one that is an hour off changes no time of a row.
+func TestSandbox_TimesAreTheDatabases(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	claim := storetest.Working(t, s)
+	id := claim.Session.ID
+	for _, off := range []time.Duration{time.Hour, -time.Hour} {
+		box := core.Sandbox{ID: core.NewID[core.SandboxID](), SessionID: id, State: core.SandboxReady, Host: "host-1", Generation: 1}
+		box.LastUsedAt, box.CreatedAt = time.Now().Add(off), time.Now().Add(off)
+		box.Unused, box.Age = off, off
+		must(t, s.SaveSandbox(t.Context(), claim.Lease, box))
+		got, err := s.LiveSandbox(t.Context(), id)
+		must(t, err)
+		for name, since := range map[string]time.Duration{"Unused": got.Unused, "Age": got.Age} {
+			if since < 0 || since > time.Minute {
+				t.Errorf("with a clock %v off %s is %v", off, name, since)
+			}
+		}
+		box.State = core.SandboxFailed
+		must(t, s.SaveSandbox(t.Context(), claim.Lease, box))
+	}
+}
+
+func TestSandbox_UseMovesUnusedAndAGenerationMovesAge(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	claim := storetest.Working(t, s)
+	id := claim.Session.ID
+	box := core.Sandbox{ID: core.NewID[core.SandboxID](), SessionID: id, State: core.SandboxReady, Host: "host-1", Generation: 1}
+	must(t, s.SaveSandbox(t.Context(), claim.Lease, box))
+	read := func() core.Sandbox {
+		t.Helper()
+		got, err := s.LiveSandbox(t.Context(), id)
+		must(t, err)
+		return *got
+	}
+	past := func() {
+		t.Helper()
+		storetest.Exec(t, s, `UPDATE sandboxes SET last_used_at = last_used_at - interval '1 day', made_at = made_at - interval '1 day'`)
+	}
+	old := func(d time.Duration) bool { return d > 23*time.Hour }
+	past()
+	if got := read(); !old(got.Unused) || !old(got.Age) {
+		t.Fatalf("after a day: unused %v, age %v", got.Unused, got.Age)
+	}
+	must(t, s.SaveSandbox(t.Context(), claim.Lease, box))
+	if got := read(); old(got.Unused) || !old(got.Age) {
+		t.Errorf("after a use: unused %v, age %v", got.Unused, got.Age)
+	}
+	past()
+	box.State = core.SandboxStopped
+	must(t, s.SaveSandbox(t.Context(), claim.Lease, box))
+	if got := read(); !old(got.Unused) {
+		t.Errorf("a stop counts as use: unused %v", got.Unused)
+	}
+	box.Generation++
+	must(t, s.SaveSandbox(t.Context(), claim.Lease, box))
+	if got := read(); old(got.Age) {
+		t.Errorf("age of a new generation: %v", got.Age)
+	}
+}
+
+func TestHoldSession_OnlyWhenNobodyOwnsItAndItKeepsClaimsAway(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	claim := storetest.Working(t, s)
+	id := claim.Session.ID
+	if _, err := s.HoldSession(t.Context(), id, time.Minute); !errors.Is(err, core.ErrNoWork) {
+		t.Errorf("of a session with an owner: %v", err)
+	}
+	storetest.Finish(t, s, claim, "ok")
+	lease, err := s.HoldSession(t.Context(), id, time.Minute)
+	must(t, err)
+	if _, err := s.HoldSession(t.Context(), id, time.Minute); !errors.Is(err, core.ErrNoWork) {
+		t.Errorf("held twice: %v", err)
+	}
+	post(t, s, claim.Session, "again")
+	if _, err := s.Claim(t.Context(), storetest.Worker(t, s, "host-1"), storetest.Lease, core.Budgets{}); !errors.Is(err, core.ErrNoWork) {
+		t.Errorf("claimed while held: %v", err)
+	}
+	box := core.Sandbox{ID: core.NewID[core.SandboxID](), SessionID: id, State: core.SandboxReady, Host: "host-1", Generation: 1, Unsaved: true}
+	must(t, s.SaveSandbox(t.Context(), lease, box))
+	must(t, s.SaveCheckpoint(t.Context(), lease, core.Checkpoint{ID: core.NewID[core.CheckpointID](), Info: core.CheckpointInfo{BaseSHA: storetest.BaseSHA}}))
+	if got, err := s.LiveSandbox(t.Context(), id); err != nil || got.Unsaved {
+		t.Errorf("after a checkpoint: %+v, %v", got, err)
+	}
+	must(t, s.Release(t.Context(), lease))
+	if _, err := s.Claim(t.Context(), storetest.Worker(t, s, "host-1"), storetest.Lease, core.Budgets{}); err != nil {
+		t.Errorf("claim after the hold: %v", err)
+	}
+}
+
+func TestSandboxesByID_OfAnyState(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	claim := storetest.Working(t, s)
+	box := core.Sandbox{ID: core.NewID[core.SandboxID](), SessionID: claim.Session.ID, State: core.SandboxFailed, Host: "host-1", Generation: 1}
+	must(t, s.SaveSandbox(t.Context(), claim.Lease, box))
+	got, err := s.SandboxesByID(t.Context(), []core.SandboxID{box.ID, core.NewID[core.SandboxID]()})
+	if err != nil || len(got) != 1 || got[0].ID != box.ID {
+		t.Errorf("found %+v, %v", got, err)
+	}
+	if got, err := s.SandboxesByID(t.Context(), nil); err != nil || len(got) != 0 {
+		t.Errorf("of no ids: %+v, %v", got, err)
 	}
 }

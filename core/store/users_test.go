@@ -159,6 +159,14 @@ func TestWorkersAndAudit(t *testing.T) {
 	if diff := cmp.Diff(w, got[0]); diff != "" {
 		t.Errorf("worker (-want +got):\n%s", diff)
 	}
+	storetest.Worker(t, s, "host-2")
+	storetest.Exec(t, s, `UPDATE workers SET heartbeat_at = clock_timestamp() - interval '8 days' WHERE host = 'host-2'`)
+	if n, err := s.PruneWorkers(t.Context()); n != 1 || err != nil {
+		t.Errorf("pruned %d workers, %v, want the one that is long gone", n, err)
+	}
+	if got, err := s.Workers(t.Context()); err != nil || len(got) != 1 || got[0].ID != w.ID {
+		t.Errorf("workers left: %+v, %v", got, err)
+	}
 	user := storetest.User(t, s)
 	must(t, s.Audit(t.Context(), core.AuditEntry{UserID: user.ID, Action: "view_session", Session: core.NewID[core.SessionID](), Detail: "d"}))
 	must(t, s.Audit(t.Context(), core.AuditEntry{UserID: user.ID, Action: "sign_in"}))

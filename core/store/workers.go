@@ -22,6 +22,12 @@ func (s *Store) SaveWorker(ctx context.Context, w core.Worker) error {
 	return mapError(err)
 }
 
+// PruneWorkers forgets the workers that have not been seen for a week and returns how many.
+func (s *Store) PruneWorkers(ctx context.Context) (int64, error) {
+	tag, err := s.pool.Exec(ctx, `DELETE FROM workers WHERE heartbeat_at < clock_timestamp() - interval '7 days'`)
+	return tag.RowsAffected(), mapError(err)
+}
+
 // Workers lists every worker that was seen in the last day, the most recently seen first.
 func (s *Store) Workers(ctx context.Context) ([]core.Worker, error) {
 	rows, err := s.pool.Query(ctx, `

@@ -15,6 +15,8 @@ import (
 
 	"github.com/docker/docker/api/types"
 	"github.com/docker/docker/api/types/container"
+
+	"agent-sandboxing/sandbox"
 )
 
 const (
@@ -22,15 +24,17 @@ const (
 	maxChunk = 1 << 20
 	// maxUnread bounds what waits for the reader. The toolbox's credit windows keep far below it.
 	maxUnread = 8 << 20
+	// maxStderr bounds what is kept of standard error, where the toolbox says why it cannot start.
+	maxStderr = 2 << 10
 	// writeWithin bounds one write: a container that does not read is as good as lost.
 	writeWithin = 10 * time.Second
 )
 
 var errOverrun = errors.New("the sandbox sent more than its reader allowed")
 
-// Attach opens the toolbox's stdin and stdout as one stream. Only one may be open per container:
+// Attach opens the toolbox's stdin and stdout as one stream, its stderr beside it. Only one may be open per container:
 // two would mix their input.
-func (r *Runtime) Attach(ctx context.Context, ref string) (io.ReadWriteCloser, error) {
+func (r *Runtime) Attach(ctx context.Context, ref string) (sandbox.Stream, error) {
 	var hijacked types.HijackedResponse
 	err := r.ask(ctx, "attach to the container", func(ctx context.Context) error {
 		r.api.NegotiateAPIVersion(ctx)
@@ -38,7 +42,7 @@ func (r *Runtime) Attach(ctx context.Context, ref string) (io.ReadWriteCloser, e
 		if err != nil {
 			return err
 		}
-		hijacked, err = once.ContainerAttach(ctx, ref, container.AttachOptions{Stream: true, Stdin: true, Stdout: true})
+		hijacked, err = once.ContainerAttach(ctx, ref, container.AttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
 		if err != nil && strings.HasSuffix(err.Error(), "received 404") { // the one status that the client gives as text only
 			return lost().Because(err)
 		}
@@ -62,6 +66,7 @@ type stream struct {
 	mu      sync.Mutex
 	arrived *sync.Cond
 	unread  bytes.Buffer
+	stderr  []byte
 	err     error // why nothing more will arrive
 
 	pumped chan struct{} // closed when the goroutine has ended
@@ -92,6 +97,13 @@ func (s *stream) Read(p []byte) (int, error) {
 		s.unread = bytes.Buffer{} // do not keep the memory of a burst
 	}
 	return n, err
+}
+
+// Stderr is the beginning of what the toolbox said beside the stream.
+func (s *stream) Stderr() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return bytes.Clone(s.stderr)
 }
 
 // Write sends to the toolbox; it fails, and ends the stream, after 10 s without progress.
@@ -127,11 +139,11 @@ func (s *stream) pump(from *bufio.Reader) {
 	defer close(s.pumped)
 	chunk := make([]byte, 32<<10)
 	for {
-		size, err := chunkHeader(from)
+		of, size, err := chunkHeader(from)
 		for err == nil && size > 0 {
 			part := chunk[:min(size, len(chunk))]
 			if _, err = io.ReadFull(from, part); err == nil {
-				err = s.push(part)
+				err = s.push(of, part)
 				size -= len(part)
 			}
 		}
@@ -142,11 +154,15 @@ func (s *stream) pump(from *bufio.Reader) {
 	}
 }
 
-func (s *stream) push(part []byte) error {
+func (s *stream) push(of byte, part []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
 		return s.err
+	}
+	if of == stderrChunk {
+		s.stderr = append(s.stderr, part[:min(len(part), maxStderr-len(s.stderr))]...)
+		return nil
 	}
 	if s.unread.Len()+len(part) > maxUnread {
 		return errOverrun
@@ -156,15 +172,21 @@ func (s *stream) push(part []byte) error {
 	return nil
 }
 
+// Numbers of the streams in Docker's framing.
+const (
+	stdoutChunk = 1
+	stderrChunk = 2
+)
+
 // chunkHeader reads the 8 bytes before each chunk: the stream's number, three zeros, the length.
-func chunkHeader(from io.Reader) (size int, err error) {
+func chunkHeader(from io.Reader) (of byte, size int, err error) {
 	var header [8]byte
 	if _, err := io.ReadFull(from, header[:]); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	length := binary.BigEndian.Uint32(header[4:])
-	if header[0] != 1 || header[1]|header[2]|header[3] != 0 || length > maxChunk {
-		return 0, fmt.Errorf("malformed chunk header %x", header)
+	if (header[0] != stdoutChunk && header[0] != stderrChunk) || header[1]|header[2]|header[3] != 0 || length > maxChunk {
+		return 0, 0, fmt.Errorf("malformed chunk header %x", header)
 	}
-	return int(length), nil
+	return header[0], int(length), nil
 }

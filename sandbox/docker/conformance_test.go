@@ -14,5 +14,5 @@ func TestConformance(t *testing.T) {
 	sandboxtest.Run(t, func(t *testing.T) core.PlatformWorkspace {
 		t.Helper()
 		return start(t, r, spec()).Client
-	}, sandboxtest.CommandsReal)
+	}, sandboxtest.CommandsReal, sandboxtest.Contained)
 }

@@ -52,6 +52,11 @@ func labels(spec sandbox.Spec, instance string) map[string]string {
 	}
 }
 
+// helper labels a container that lives for seconds. One that a crash left behind is found by them.
+func helper(instance string) map[string]string {
+	return map[string]string{labelProduct: "true", labelInstance: instance, labelPurpose: string(sandbox.PurposeHelper)}
+}
+
 // fingerprint changes whenever anything of the container would.
 func fingerprint(config *container.Config, host *container.HostConfig) string {
 	text, err := json.Marshal(struct {

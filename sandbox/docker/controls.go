@@ -197,7 +197,7 @@ func limitControls() []control {
 			daemon: func(c container.InspectResponse) any {
 				return []any{c.HostConfig.OomScoreAdj, c.HostConfig.OomKillDisable != nil && *c.HostConfig.OomKillDisable}
 			}, want: "[500 false]",
-			inside: "cat /proc/self/oom_score_adj; (echo -900 > /proc/self/oom_score_adj) 2>/dev/null || echo refused", prints: "500\nrefused", gvisor: "0\nrefused",
+			inside: "cat /proc/self/oom_score_adj; (echo -900 > /proc/self/oom_score_adj) 2>/dev/null || echo refused", prints: "500\nrefused", gvisor: "0", // its own number; the host's is the sentry's
 		},
 		{
 			name: "processors", why: "a busy sandbox leaves the others their share",
@@ -210,7 +210,7 @@ func limitControls() []control {
 			name: "processor priority", why: "the host's services come first when all are busy",
 			set:    func(m *made) { m.host.CPUShares = 512 },
 			daemon: func(c container.InspectResponse) any { return c.HostConfig.CPUShares }, want: "512",
-			inside: "test $(cat /sys/fs/cgroup/cpu/cpu.shares /sys/fs/cgroup/cpu.weight 2>/dev/null) -lt 1024 && echo less", prints: "less",
+			inside: "test $(cat /sys/fs/cgroup/cpu/cpu.shares /sys/fs/cgroup/cpu.weight 2>/dev/null) -lt 1024 && echo less || echo 'not shown'", prints: "less", gvisor: "not shown",
 		},
 		{
 			name: "process count", why: "a fork bomb ends at it",
@@ -231,6 +231,9 @@ func limitControls() []control {
 			name: "file limits", why: "no core dumps, which hold memory, and a bounded number of open files",
 			set: func(m *made) {
 				m.host.Ulimits = []*units.Ulimit{{Name: "core"}, {Name: "nofile", Soft: 4096, Hard: 4096}}
+				if m.limits.DiskBytes > 0 { // no single file grows above the workspace's budget
+					m.host.Ulimits = append(m.host.Ulimits, &units.Ulimit{Name: "fsize", Soft: m.limits.DiskBytes, Hard: m.limits.DiskBytes})
+				}
 				if m.runtime == gvisor { // see pidsLimit
 					m.host.Ulimits = append(m.host.Ulimits, &units.Ulimit{Name: "nproc", Soft: m.limits.PIDs, Hard: m.limits.PIDs})
 				}
@@ -238,7 +241,7 @@ func limitControls() []control {
 			daemon: func(c container.InspectResponse) any {
 				var all []string
 				for _, u := range c.HostConfig.Ulimits {
-					if u.Name != "nproc" {
+					if u.Name != "nproc" && u.Name != "fsize" {
 						all = append(all, u.String())
 					}
 				}

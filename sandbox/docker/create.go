@@ -5,9 +5,7 @@ import (
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/volume"
 
-	"agent-sandboxing/core"
 	"agent-sandboxing/sandbox"
 )
 
@@ -86,37 +84,13 @@ func (r *Runtime) adopt(ctx context.Context, name string, want map[string]string
 		if err != nil {
 			return err
 		}
-		for key, value := range want {
-			if there.Config.Labels[key] != value {
-				return core.Fail(core.Conflict, "spec_changed", "The sandbox was made with other settings. It has to be made again on the same workspace.")
-			}
+		if !same(there.Config.Labels, want) {
+			return taken()
 		}
 		ref, started = there.ID, there.State.Status != container.StateCreated
 		return nil
 	})
 	return ref, started, err
-}
-
-// volume makes the sandbox's volume, or demands that the kept one is there and is the sandbox's. The
-// session is in no label of a volume that was made for the pool; the sandbox's id is in all of them,
-// and one session has it for good.
-func (r *Runtime) volume(ctx context.Context, name string, fresh bool, spec sandbox.Spec) error {
-	if fresh {
-		return r.work(ctx, "make the workspace volume", func(ctx context.Context) error {
-			_, err := r.api.VolumeCreate(ctx, volume.CreateOptions{Name: name, Labels: labels(spec, r.config.Instance)})
-			return err
-		})
-	}
-	return r.ask(ctx, "look for the workspace volume", func(ctx context.Context) error {
-		there, err := r.api.VolumeInspect(ctx, name)
-		if err != nil && !cerrdefs.IsNotFound(err) {
-			return err
-		}
-		if err != nil || there.Labels[labelInstance] != r.config.Instance || there.Labels[labelSandbox] != string(spec.Sandbox) {
-			return core.Fail(core.Unavailable, "volume_lost", "The session's workspace volume is gone. It is rebuilt from the last checkpoint.").Because(err)
-		}
-		return nil
-	})
 }
 
 // furnish gives a new volume the folders that belong to the sandbox's user, the toolbox's own beside
@@ -126,10 +100,4 @@ func (r *Runtime) furnish(ctx context.Context, ref string) error {
 		file{name: "repo/", mode: 0o755, uid: 1000},
 		file{name: "home/", mode: 0o700, uid: 1000},
 		file{name: ".platform/", mode: 0o700, uid: 1000})
-}
-
-func (r *Runtime) dropVolume(ctx context.Context, name string) {
-	_ = r.work(context.WithoutCancel(ctx), "remove a volume", func(ctx context.Context) error {
-		return r.api.VolumeRemove(ctx, name, true)
-	})
 }

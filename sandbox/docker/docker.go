@@ -42,7 +42,9 @@ type Runtime struct {
 	volumes string // what names of toolbox volumes begin with
 
 	mu     sync.Mutex
-	host   string          // the daemon's id, once known
+	host   string  // the daemon's id, once known
+	data   *string // its data folder on this machine, once known; "" when it is elsewhere
+	disk   sandbox.DiskBudget
 	images map[string]bool // ids of images that were found to hold what a sandbox needs
 	filled map[string]bool // names of toolbox volumes that were found whole
 
@@ -109,7 +111,8 @@ func (r *Runtime) Capabilities(ctx context.Context) (sandbox.Capabilities, error
 	}
 	_, err = r.image(ctx, r.config.Image)
 	found.ImageReady = err == nil
-	return found, nil
+	found.DiskBudget, err = r.budget(ctx)
+	return found, err
 }
 
 func (r *Runtime) info(ctx context.Context) (system.Info, error) {

@@ -45,6 +45,7 @@ func hardened(image, runtime string, limits sandbox.Limits) (container.Config, c
 		OpenStdin:    true, // the toolbox's channel; it stays open between attaches
 		AttachStdin:  true,
 		AttachStdout: true,
+		AttachStderr: true, // says why a start failed
 	}
 	host := container.HostConfig{Runtime: runtime}
 	for _, c := range controls() {

@@ -86,7 +86,7 @@ func (r *Runtime) probe(ctx context.Context, id string) (string, error) {
 	config, host := hardened(id, r.config.Runtime, sandbox.Limits{MemoryBytes: 128 << 20, CPUs: 1, PIDs: 64})
 	config.Entrypoint = []string{"bash", "--noprofile", "--norc", "-c", probe}
 	config.OpenStdin, config.AttachStdin = false, false
-	config.Labels = map[string]string{labelProduct: "true", labelInstance: r.config.Instance}
+	config.Labels = helper(r.config.Instance)
 	var ref string
 	err := r.work(ctx, "create a container to look into the image", func(ctx context.Context) error {
 		made, err := r.api.ContainerCreate(ctx, &config, &host, nil, nil, "")

@@ -47,13 +47,7 @@ func (r *Runtime) Remove(ctx context.Context, ref string, volume bool) error {
 	if err != nil || !volume || status.Volume == "" {
 		return err
 	}
-	return r.work(ctx, "remove the workspace volume", func(ctx context.Context) error {
-		err := r.api.VolumeRemove(ctx, status.Volume, false)
-		if cerrdefs.IsNotFound(err) {
-			return nil
-		}
-		return err
-	})
+	return r.RemoveVolume(ctx, status.Volume)
 }
 
 // gone removes a container and waits until it is: the daemon answers "in progress" to the second of two.
@@ -85,11 +79,11 @@ func (r *Runtime) Inspect(ctx context.Context, ref string) (sandbox.Status, erro
 		if err != nil {
 			return err
 		}
-		if there.Config.Labels[labelInstance] != r.config.Instance || there.Config.Labels[labelSandbox] == "" {
+		if there.Config.Labels[labelInstance] != r.config.Instance {
 			return lost()
 		}
 		status = described(there.ID, there.Config.Labels)
-		status.Running = there.State.Running
+		status.Running, status.Paused = there.State.Running, there.State.Paused
 		status.OOMKilled = there.State.OOMKilled
 		status.ExitCode = there.State.ExitCode
 		status.ImageID = there.Image
@@ -100,18 +94,19 @@ func (r *Runtime) Inspect(ctx context.Context, ref string) (sandbox.Status, erro
 	return status, err
 }
 
-// List returns the sandboxes of this installation, running or not. Exit codes come by Inspect only.
+// List returns this installation's containers, running or not. Exit codes come by Inspect only.
 func (r *Runtime) List(ctx context.Context) ([]sandbox.Status, error) {
 	var list []sandbox.Status
 	err := r.ask(ctx, "list the containers", func(ctx context.Context) error {
 		there, err := r.api.ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(
-			filters.Arg("label", labelInstance+"="+r.config.Instance), filters.Arg("label", labelSandbox))})
+			filters.Arg("label", labelInstance+"="+r.config.Instance))})
 		if err != nil {
 			return err
 		}
 		for _, c := range there {
 			status := described(c.ID, c.Labels)
-			status.Running = c.State == container.StateRunning || c.State == container.StatePaused || c.State == container.StateRestarting
+			status.Paused = c.State == container.StatePaused
+			status.Running = c.State == container.StateRunning || status.Paused || c.State == container.StateRestarting
 			status.ImageID = c.ImageID
 			status.Volume = workspaceVolume(c.Mounts)
 			status.CreatedAt = time.Unix(c.Created, 0)

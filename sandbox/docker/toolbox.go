@@ -74,7 +74,7 @@ func (r *Runtime) present(ctx context.Context, name string) bool {
 func (r *Runtime) carrier(ctx context.Context, volumeName, imageID string) (ref string, err error) {
 	config := container.Config{
 		Image: imageID, Entrypoint: []string{toolboxPath}, NetworkDisabled: true,
-		Labels: map[string]string{labelProduct: "true", labelInstance: r.config.Instance},
+		Labels: helper(r.config.Instance),
 	}
 	host := container.HostConfig{NetworkMode: "none", Mounts: []mount.Mount{
 		{Type: mount.TypeVolume, Source: volumeName, Target: toolboxDir, VolumeOptions: &mount.VolumeOptions{NoCopy: true}},

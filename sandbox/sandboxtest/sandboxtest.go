@@ -15,6 +15,8 @@ type Capability string
 const (
 	// CommandsReal: commands are real processes, with bash, coreutils, procps-free /proc and git.
 	CommandsReal Capability = "commands-real"
+	// Contained: commands run in a container, whose kernel refuses them what ours shall not do.
+	Contained Capability = "contained"
 )
 
 // Open makes a new, empty workspace that is cleaned up with the test.
@@ -39,7 +41,7 @@ func Run(t *testing.T, open Open, have ...Capability) {
 	t.Helper()
 	lacking := map[Capability]int{}
 	ran := 0
-	for _, c := range slices.Concat(commandCases(), processCases(), fileCases(), boundaryCases(), findCases(), checkoutCases(), snapshotCases(), checkpointCases()) {
+	for _, c := range slices.Concat(commandCases(), processCases(), fileCases(), boundaryCases(), findCases(), checkoutCases(), snapshotCases(), checkpointCases(), kernelCases()) {
 		if i := slices.IndexFunc(c.needs, func(n Capability) bool { return !slices.Contains(have, n) }); i >= 0 {
 			lacking[c.needs[i]]++
 			continue
