@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"agent-sandboxing/core"
+	"agent-sandboxing/sandbox/toolbox"
 )
 
 // Runtime is a place where sandboxes can be made. One conformance suite (sandboxtest) is its
@@ -125,6 +126,12 @@ type Capabilities struct {
 	ImageRef      string
 	// DiskBudget is what holds a workspace to Limits.DiskBytes.
 	DiskBudget DiskBudget
+}
+
+// Network is the way out of sandboxes, which have no network interface.
+type Network interface {
+	// Session is the way out of one session's sandbox, under that session's policy of each moment.
+	Session(id core.SessionID) toolbox.Egress
 }
 
 // DiskBudget is a way to bound a workspace volume.
