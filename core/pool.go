@@ -1,5 +1,7 @@
 package core
 
+import "time"
+
 // PoolState is the life of a sandbox that no session has yet. One that a session takes is no member
 // any more.
 type PoolState string
@@ -20,4 +22,5 @@ type PoolMember struct {
 	Volume     string
 	Image      string // image id
 	Overdue    bool   // filling for longer than a living worker takes
+	Age        time.Duration
 }

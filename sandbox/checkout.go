@@ -11,31 +11,32 @@ import (
 
 // checkout fills an empty volume: the session's base, then the last checkpoint when there is one.
 func (p *provision) checkout(ctx context.Context, ws core.PlatformWorkspace) error {
-	session, began := p.claim.Session, time.Now()
-	err := p.save(ctx, core.CheckoutStarted{Branch: session.BaseBranch, SHA: session.BaseSHA})
-	if err != nil {
+	if p.base == nil { // nobody expected to need it
+		p.base = p.fetch(ctx)
+	}
+	if err := p.base.wait(ctx); err != nil {
 		return err
 	}
-	again, err := p.store.CheckedOut(ctx, session.ID)
-	if err != nil {
-		return err
-	}
-	spec, pack, err := p.source.Checkout(ctx, session, again)
-	if err != nil {
-		return err
-	}
-	stop := context.AfterFunc(ctx, func() { _ = pack.Close() }) // a producer that hangs must not hold the turn
-	err = ws.Checkout(ctx, spec, pack)
+	base, began := p.base, time.Now()
+	stop := context.AfterFunc(ctx, func() { _ = base.pack.Close() }) // a producer that hangs must not hold the turn
+	err := ws.Checkout(ctx, base.spec, base.pack)
 	stop()
-	_ = pack.Close() // what was read is all that counts
 	if err != nil {
 		return err
 	}
-	done := core.CheckoutCompleted{Branch: spec.Branch, SHA: spec.BaseSHA, Ms: time.Since(began).Milliseconds()}
-	if err := p.save(ctx, done); err != nil {
-		return err
-	}
+	took := base.took + time.Since(began)
+	p.later = append(p.later, core.CheckoutCompleted{Branch: base.spec.Branch, SHA: base.spec.BaseSHA, Ms: took.Milliseconds()})
 	return p.restore(ctx, ws)
+}
+
+// begins is the event of a new container, and of the checkout when its volume needs one.
+func (p *provision) begins(event core.SandboxChanged) []core.Payload {
+	events := []core.Payload{event}
+	if !p.box.CheckedOut && !p.announced {
+		p.announced = true
+		events = append(events, core.CheckoutStarted{Branch: p.claim.Session.BaseBranch, SHA: p.claim.Session.BaseSHA})
+	}
+	return events
 }
 
 // restore puts back what earlier turns had changed.

@@ -15,8 +15,7 @@ const (
 	reconcileEvery = 5 * time.Second
 )
 
-// Run keeps house until ctx ends, and the pool, which it drains then: it compares rows with containers
-// at once and then every 5 s, and
+// Run keeps house until ctx ends, and the pool, which it drains then: it compares rows with containers at once and then every 5 s, and
 // stops what was asked to stop, what is idle and what is too much. Failures are logged and tried again.
 func (s *Service) Run(ctx context.Context) {
 	sweep, reconcile := time.NewTicker(sweepEvery), time.NewTicker(reconcileEvery)

@@ -40,7 +40,7 @@ func (s *Service) room(ctx context.Context) (started func(), err error) {
 // makeRoom reserves a place when there is one, or when a sandbox could be stopped for it that waits
 // in the pool or that no turn uses.
 func (s *Service) makeRoom(ctx context.Context) (bool, error) {
-	over, err := s.reserve(ctx)
+	over, err := s.takePlace(ctx)
 	freed := 0
 	if err == nil && over > 0 {
 		freed, err = s.stopSome(ctx, over)
@@ -52,6 +52,27 @@ func (s *Service) makeRoom(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
+// takePlace reserves a place, with an error too, and says by how many sandboxes the host is then over
+// its bounds. startedOne gives the place up.
+func (s *Service) takePlace(ctx context.Context) (over int, err error) {
+	s.mu.Lock()
+	s.starting++
+	starting := s.starting
+	s.mu.Unlock()
+	running, err := s.running(ctx)
+	if err != nil {
+		return 0, err
+	}
+	tight, err := s.tight(ctx)
+	if s.maxRunning > 0 {
+		over = running + starting - s.maxRunning
+	}
+	if over <= 0 && tight {
+		over = 1
+	}
+	return max(0, over), err
+}
+
 // stopSome stops up to n sandboxes, those that nobody has first, and says how many.
 func (s *Service) stopSome(ctx context.Context, n int) (stopped int, err error) {
 	if stopped, err = s.shrinkPool(ctx, n); err != nil || stopped == n {
@@ -61,28 +82,7 @@ func (s *Service) stopSome(ctx context.Context, n int) (stopped int, err error) 
 	return stopped + more, err
 }
 
-// reserve takes a place, by an error too, until startedOne, and says by how many sandboxes the host
-// would then be over its bound; at least by one while its memory is almost used up.
-func (s *Service) reserve(ctx context.Context) (over int, err error) {
-	s.mu.Lock()
-	s.starting++
-	starting := s.starting
-	s.mu.Unlock()
-	tight, err := s.tight(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if tight {
-		over = 1
-	}
-	if s.maxRunning <= 0 {
-		return over, nil
-	}
-	running, err := s.running(ctx)
-	return max(over, running+starting-s.maxRunning), err
-}
-
-// startedOne gives up a place that reserve took.
+// startedOne gives up a place that takePlace reserved.
 func (s *Service) startedOne() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

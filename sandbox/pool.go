@@ -83,11 +83,11 @@ func (s *Service) TendPool(ctx context.Context) error {
 	}
 	running := map[core.SandboxID]bool{}
 	for _, there := range list {
-		running[there.Sandbox] = there.Running
+		running[there.Sandbox] = there.Running && !there.Paused
 	}
 	kept := 0
 	for _, m := range members {
-		fits := kept < s.warm && (m.State == core.PoolFilling && !m.Overdue || m.State == core.PoolReady && m.Spec == spec && running[m.ID])
+		fits := kept < s.warm && (m.State == core.PoolFilling && !m.Overdue || m.State == core.PoolReady && m.Spec == spec && running[m.ID] && m.Age <= s.maxAge)
 		switch {
 		case fits:
 			kept++
@@ -118,7 +118,12 @@ func (s *Service) fill(ctx context.Context, host, spec string) (bool, error) {
 	if s.cold.Load() > 0 { // somebody waits for the same daemon
 		return false, nil
 	}
-	over, err := s.reserve(ctx)
+	if err := s.admit(ctx, true); core.CodeOf(err) == "disk_low" {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	over, err := s.takePlace(ctx)
 	defer s.startedOne()
 	if err != nil || over > 0 {
 		return false, err

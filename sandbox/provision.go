@@ -17,6 +17,10 @@ type provision struct {
 	place place
 	box   core.Sandbox // the row as it was last saved or is about to be
 	unfit error        // why the container of the row could not be used again
+
+	base      *fetch         // nil when no checkout is expected
+	announced bool           // that a checkout begins
+	later     []core.Payload // goes with the next save
 }
 
 func (p *provision) run(ctx context.Context) (*toolbox.Client, error) {
@@ -28,6 +32,10 @@ func (p *provision) run(ctx context.Context) (*toolbox.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if row == nil || !row.CheckedOut || row.Host != p.place.host {
+		p.base = p.fetch(ctx)
+	}
+	defer func() { p.base.close() }()
 	var ws *toolbox.Client
 	if row != nil {
 		p.box = *row
@@ -45,7 +53,10 @@ func (p *provision) run(ctx context.Context) (*toolbox.Client, error) {
 			return nil, err
 		}
 	}
-	if err := p.settle(ctx, ws); err != nil {
+	if err = p.letOut(ctx, ws); err == nil {
+		err = p.settle(ctx, ws)
+	}
+	if err != nil {
 		_ = ws.Close()
 		return nil, err
 	}
@@ -106,13 +117,13 @@ func (p *provision) again(ctx context.Context) (*toolbox.Client, error) {
 // rebuild makes a new container: the first, or the next generation on the same volume. Without that
 // volume it is an empty one, which settle fills.
 func (p *provision) rebuild(ctx context.Context) (*toolbox.Client, error) {
-	p.cold.Add(1)
-	defer p.cold.Add(-1)
 	old := p.box
 	keeps := old.CheckedOut && old.Host == p.place.host
 	if err := p.admit(ctx, !keeps); err != nil {
 		return nil, err
 	}
+	p.cold.Add(1)
+	defer p.cold.Add(-1)
 	p.clear(ctx)
 	p.box = core.Sandbox{
 		ID:         cmp.Or(old.ID, core.NewID[core.SandboxID]()),
@@ -133,7 +144,7 @@ func (p *provision) rebuild(ctx context.Context) (*toolbox.Client, error) {
 		event.Code = "host_changed"
 		event.Message = "The workspace is on another host. It is rebuilt here from the last checkpoint."
 	}
-	if err := p.save(ctx, event); err != nil {
+	if err := p.save(ctx, p.begins(event)...); err != nil {
 		return nil, err
 	}
 	ref, err := p.create(ctx)
@@ -187,7 +198,7 @@ func (p *provision) create(ctx context.Context) (ref string, err error) {
 		default:
 			return ref, err
 		}
-		if err := p.save(ctx, event); err != nil {
+		if err := p.save(ctx, p.begins(event)...); err != nil {
 			return "", err
 		}
 	}
@@ -224,6 +235,14 @@ func (p *provision) spec(volume, image string) Spec {
 	}
 }
 
+// letOut lets the programs of a sandbox out that is the session's by now: one of the pool is not.
+func (p *provision) letOut(ctx context.Context, ws *toolbox.Client) error {
+	if p.network == nil {
+		return nil
+	}
+	return ws.ServeEgress(ctx, p.network.Session(p.claim.Session.ID))
+}
+
 // settle brings the workspace behind the row's promise: a new volume is checked out and restored, a
 // kept one is only looked at.
 func (p *provision) settle(ctx context.Context, ws *toolbox.Client) error {
@@ -254,7 +273,11 @@ func (p *provision) settle(ctx context.Context, ws *toolbox.Client) error {
 }
 
 func (p *provision) save(ctx context.Context, events ...core.Payload) error {
-	return p.store.SaveSandbox(ctx, p.claim.Lease, p.box, events...)
+	err := p.store.SaveSandbox(ctx, p.claim.Lease, p.box, append(p.later, events...)...)
+	if err == nil {
+		p.later = nil
+	}
+	return err
 }
 
 // fail records why a sandbox that was begun did not become ready, on a context that a cancel cannot

@@ -17,7 +17,7 @@ const orphanPatience = 2 * time.Minute
 // Reconcile compares this host's containers and volumes with the rows, both ways: a container that no
 // row speaks for is removed (its volume stays), one that nobody needs runs no longer, a row whose
 // container is gone or stands still says so, and a volume that no row names is removed once that has
-// lasted. Whatever a turn is working with is left alone; so are the pool's members, which no row names,
+// lasted. Whatever a turn is working with is left alone; so are the members of the pool
 // and everything of other installations, which it never sees.
 //
 // No stream of the daemon's events is followed. A container that dies under a turn ends the turn's

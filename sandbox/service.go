@@ -29,18 +29,20 @@ type Options struct {
 	Source  Source
 	Log     *slog.Logger
 	Limits  Limits
+	// Network carries the connections of programs in sandboxes; nil lets none out.
+	Network Network
 	// Idle is how long a sandbox may run unused; 0 means 30 minutes.
 	Idle time.Duration
 	// MaxRunning bounds the running sandboxes of this host; 0 means no bound.
 	MaxRunning int
+	// Warm is how many sandboxes of this host run ahead of sessions; 0 means none.
+	Warm int
 	// MaxAge is how old a container may be when a message comes; then a new one takes its place on the
 	// same volume. 0 means 24 hours.
 	MaxAge time.Duration
 	// DiskReserve is what the host's disk must have left for a new workspace, in bytes; a quarter of it
 	// lets a kept one go on. 0 means no reserve.
 	DiskReserve int64
-	// Warm is how many sandboxes of this host run ahead of sessions; 0 means none.
-	Warm int
 	// RoomWait is how long a session waits for room below that bound; 0 means 10 minutes.
 	RoomWait time.Duration
 }
@@ -48,21 +50,22 @@ type Options struct {
 // Service keeps one sandbox per session: it makes it, finds it again, rebuilds it when it is lost and
 // stops it when nobody needs it. Several may work on one host and one database.
 type Service struct {
-	runtime     Runtime
-	store       Store
-	source      Source
-	log         *slog.Logger
-	limits      Limits
-	idle        time.Duration
-	maxRunning  int
-	maxAge      time.Duration
-	diskReserve int64
-	warm        int
-	roomWait    time.Duration
-	sessions    gate
-	stops       retries
-	orphans     suspects // of Reconcile, which runs once at a time
-	patience    time.Duration
+	runtime    Runtime
+	store      Store
+	source     Source
+	log        *slog.Logger
+	limits     Limits
+	network    Network
+	idle       time.Duration
+	maxRunning int
+	warm       int
+	maxAge     time.Duration
+	reserve    int64
+	roomWait   time.Duration
+	sessions   gate
+	stops      retries
+	orphans    suspects // of Reconcile, which runs once at a time
+	patience   time.Duration
 
 	claimed chan struct{} // holds one token when the pool lacks a member
 	cold    atomic.Int32  // containers that sessions wait for
@@ -79,21 +82,22 @@ type place struct{ host, runtime string }
 // New makes a Service. Run does its housekeeping.
 func New(o Options) *Service {
 	return &Service{
-		runtime:     o.Runtime,
-		store:       o.Store,
-		source:      o.Source,
-		log:         o.Log,
-		limits:      o.Limits,
-		idle:        cmp.Or(o.Idle, 30*time.Minute),
-		maxRunning:  o.MaxRunning,
-		maxAge:      cmp.Or(o.MaxAge, 24*time.Hour),
-		diskReserve: o.DiskReserve,
-		warm:        o.Warm,
-		claimed:     make(chan struct{}, 1),
-		roomWait:    cmp.Or(o.RoomWait, 10*time.Minute),
-		patience:    orphanPatience,
-		sessions:    gate{held: map[core.SessionID]chan struct{}{}},
-		stops:       retries{failed: map[core.SandboxID]retry{}},
+		runtime:    o.Runtime,
+		store:      o.Store,
+		source:     o.Source,
+		log:        o.Log,
+		limits:     o.Limits,
+		network:    o.Network,
+		idle:       cmp.Or(o.Idle, 30*time.Minute),
+		maxRunning: o.MaxRunning,
+		warm:       o.Warm,
+		claimed:    make(chan struct{}, 1),
+		maxAge:     cmp.Or(o.MaxAge, 24*time.Hour),
+		reserve:    o.DiskReserve,
+		roomWait:   cmp.Or(o.RoomWait, 10*time.Minute),
+		patience:   orphanPatience,
+		sessions:   gate{held: map[core.SessionID]chan struct{}{}},
+		stops:      retries{failed: map[core.SandboxID]retry{}},
 	}
 }
 

@@ -323,7 +323,7 @@ func TestAcquire_FailsWithTheCodeOfTheCause(t *testing.T) {
 		f := setup(t, func(o *sandbox.Options) { o.Runtime = dockertest.Open(t, config) })
 		_, err := f.Acquire(t.Context(), f.claim)
 		wantCode(t, err, "image_missing")
-		wantTypes(t, f.store.types(f.claim.Session.ID), "sandbox_creating", "sandbox_failed image_missing")
+		wantTypes(t, f.store.types(f.claim.Session.ID), "sandbox_creating", "repo_checkout_started", "sandbox_failed image_missing")
 	})
 	t.Run("daemon", func(t *testing.T) {
 		t.Parallel()

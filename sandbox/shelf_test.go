@@ -66,13 +66,13 @@ func (s *shelf) Capabilities(context.Context) (sandbox.Capabilities, error) {
 	return sandbox.Capabilities{Runtime: "shelf", ImageReady: true, DiskBudget: sandbox.BudgetSampled}, nil
 }
 
-func (s *shelf) Fingerprint(context.Context, sandbox.Spec) (string, error) { return "shelf", nil }
-
 func (s *shelf) Space(context.Context) (sandbox.Space, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.space, nil
 }
+
+func (s *shelf) Fingerprint(context.Context, sandbox.Spec) (string, error) { return "shelf", nil }
 
 func (s *shelf) Create(ctx context.Context, spec sandbox.Spec) (string, error) {
 	s.slow()
@@ -170,7 +170,7 @@ func (s *shelf) Start(ctx context.Context, ref string) error {
 	stream := c.stdio
 	go func() {
 		defer close(c.ended)
-		_ = server.Serve(run, stream, files, programs{}) // however it ends
+		_ = server.Serve(run, stream, files, programs{}, nil) // however it ends
 		_ = files.Close()
 	}()
 	return nil

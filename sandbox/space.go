@@ -14,14 +14,14 @@ const memoryReserve = 256 << 20
 // admit refuses a sandbox that would take the host's last disk space; fresh says that it needs a new
 // volume. A kept volume is let in for longer: its session can still clean up, and loses nothing.
 func (s *Service) admit(ctx context.Context, fresh bool) error {
-	if s.diskReserve <= 0 {
+	if s.reserve <= 0 {
 		return nil
 	}
 	space, err := s.runtime.Space(ctx)
 	if err != nil {
 		return err
 	}
-	least := s.diskReserve
+	least := s.reserve
 	if !fresh {
 		least /= 4
 	}

@@ -39,7 +39,7 @@ func (p *provision) attach(ctx context.Context, start func(context.Context) erro
 // budget is what the toolbox holds the workspace to. The kernel's quota, where there is one, is the same
 // and comes first.
 func (s *Service) budget() toolbox.Budget {
-	return toolbox.Budget{Bytes: s.limits.DiskBytes, Entries: s.limits.Inodes, MinFree: s.diskReserve / 8}
+	return toolbox.Budget{Bytes: s.limits.DiskBytes, Entries: s.limits.Inodes, MinFree: s.reserve / 8}
 }
 
 // maxReason bounds what a message quotes of a container that did not start. Bytes.

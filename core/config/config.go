@@ -132,13 +132,13 @@ type Sandbox struct {
 	Memory     int64   `env:"MEMORY" envDefault:"2048"`
 	CPUs       float64 `env:"CPUS" envDefault:"2"`
 	PIDs       int64   `env:"PIDS" envDefault:"512"`
+	// CAFile is the bundle of authorities that sandboxes trust; empty means the host's.
+	CAFile string `env:"CA_FILE"`
 
 	Disk        int64 `env:"DISK" envDefault:"10240"`        // of one session's workspace
 	Inodes      int64 `env:"INODES" envDefault:"1000000"`    // of one session's workspace
 	DiskReserve int64 `env:"DISK_RESERVE" envDefault:"2048"` // that the host keeps free
 	MaxAge      int   `env:"MAX_AGE" envDefault:"24"`
-	// CAFile is the bundle of authorities that sandboxes trust; empty means the host's.
-	CAFile string `env:"CA_FILE"`
 }
 
 // Load reads the process's environment for a role.
@@ -286,6 +286,9 @@ func (c *Config) checkWorker() []error {
 	if c.Sandbox.PIDs < 32 {
 		p = append(p, errors.New("SANDBOX_PIDS must be at least 32"))
 	}
+	if err := checkCAFile(c.Sandbox.CAFile); err != nil {
+		p = append(p, err)
+	}
 	if c.Sandbox.Disk != 0 && c.Sandbox.Disk < minDisk {
 		p = append(p, fmt.Errorf("SANDBOX_DISK must be 0 (no bound) or at least %d; it is in MiB", minDisk))
 	}
@@ -297,9 +300,6 @@ func (c *Config) checkWorker() []error {
 	}
 	if c.Sandbox.MaxAge < 1 {
 		p = append(p, errors.New("SANDBOX_MAX_AGE must be at least 1; it is in hours"))
-	}
-	if err := checkCAFile(c.Sandbox.CAFile); err != nil {
-		p = append(p, err)
 	}
 	if c.CloneDepth < 0 {
 		p = append(p, errors.New("CLONE_DEPTH must be 0 (everything) or a number of commits"))

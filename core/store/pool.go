@@ -41,14 +41,14 @@ func (s *Store) EndFill(ctx context.Context, m core.PoolMember) (bool, error) {
 // PoolMembers lists a host's, the oldest first.
 func (s *Store) PoolMembers(ctx context.Context, host string) ([]core.PoolMember, error) {
 	rows, err := s.pool.Query(ctx, `
-		SELECT id, host, state, spec, runtime_ref, volume, image, state = 'filling' AND fill_until < clock_timestamp()
+		SELECT id, host, state, spec, runtime_ref, volume, image, state = 'filling' AND fill_until < clock_timestamp(), clock_timestamp() - created_at
 		FROM pool_members WHERE host = $1 ORDER BY created_at`, host)
 	if err != nil {
 		return nil, mapError(err)
 	}
 	members, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (core.PoolMember, error) {
 		var m core.PoolMember
-		err := row.Scan(&m.ID, &m.Host, &m.State, &m.Spec, &m.RuntimeRef, &m.Volume, &m.Image, &m.Overdue)
+		err := row.Scan(&m.ID, &m.Host, &m.State, &m.Spec, &m.RuntimeRef, &m.Volume, &m.Image, &m.Overdue, &m.Age)
 		return m, err
 	})
 	return members, mapError(err)

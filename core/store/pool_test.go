@@ -152,15 +152,3 @@ func TestBeginFill_KeepsTheSizeAndDiscardedOnesDoNotComeBack(t *testing.T) {
 		t.Errorf("IsPoolMember of another = %v, %v", is, err)
 	}
 }
-
-func TestSandboxesByID(t *testing.T) {
-	t.Parallel()
-	s := storetest.New(t)
-	claim := storetest.Working(t, s)
-	box := core.Sandbox{ID: core.NewID[core.SandboxID](), SessionID: claim.Session.ID, State: core.SandboxFailed, Host: "host-1", Generation: 1}
-	must(t, s.SaveSandbox(t.Context(), claim.Lease, box))
-	got, err := s.SandboxesByID(t.Context(), []core.SandboxID{core.NewID[core.SandboxID](), box.ID})
-	if err != nil || len(got) != 1 || got[0].ID != box.ID || got[0].State != core.SandboxFailed {
-		t.Errorf("SandboxesByID = %+v, %v", got, err)
-	}
-}

@@ -13,9 +13,9 @@ import (
 	"agent-sandboxing/sandbox"
 )
 
-// volume makes the sandbox's volume, or demands that the kept one is there and is the sandbox's. The
-// session is in no label of a volume that was made for the pool; the sandbox's id is in all of them,
-// and one session has it for good.
+// volume makes the sandbox's volume, or demands that the kept one is there and is the sandbox's. No
+// label of a volume that was made for the pool names a session; each names the sandbox, whose id one
+// session has for good.
 func (r *Runtime) volume(ctx context.Context, name string, fresh bool, spec sandbox.Spec) error {
 	if !fresh {
 		return r.kept(ctx, name, spec)

@@ -45,7 +45,6 @@ func (w worktree) checkout(ctx context.Context, a wire.CheckoutArgs, body io.Rea
 		{"index-pack", func() error {
 			return w.git(ctx, "index-pack", gitCall{dir: baseGit, args: []string{"index-pack", "--stdin"}, stdin: body, stdout: io.Discard})
 		}},
-		{"base", func() error { _, err := w.tree(ctx, a.BaseSHA); return err }},
 		{"repository", func() error { return w.makeGitDir("repo/.git", repositoryOf(a, string(shallow))) }},
 		{"link", func() error { return w.linkPacks() }},
 		{"read-tree", func() error {
