@@ -290,7 +290,7 @@ func listAttacks() []attack {
 func offAttacks() []attack {
 	var list []attack
 	for _, name := range []string{
-		NetworkSite, "github.com", "registry.npmjs.org", "pypi.org", "proxy.golang.org", "dns.google", "metadata.google.internal", "host.docker.internal", "gateway.docker.internal",
+		NetworkSite, "github.com", "example.com", "registry.example.com", "packages.example.org", "dns.google", "metadata.google.internal", "host.docker.internal", "gateway.docker.internal",
 	} {
 		list = append(list,
 			attack{name: "TLS to " + name, text: fmt.Sprintf("tls(%q, %q)", name, name), rule: egress.NetworkOff},

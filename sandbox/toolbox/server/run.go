@@ -72,7 +72,7 @@ func (f *Files) dir(name wire.Name) (string, error) {
 // env is the fixed part of a command's environment. Commands adds PATH.
 func (f *Files) env() []string {
 	workspace, tmp := f.layout.seen()
-	return []string{
+	return append([]string{
 		"HOME=" + path.Join(workspace, "home"),
 		"TMPDIR=" + tmp,
 		"LANG=C.UTF-8",
@@ -82,5 +82,5 @@ func (f *Files) env() []string {
 		"TERM=dumb",
 		"NO_COLOR=1",
 		"CI=1",
-	}
+	}, f.layout.Env...)
 }
