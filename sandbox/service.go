@@ -65,6 +65,7 @@ type Service struct {
 	sessions   gate
 	stops      retries
 	orphans    suspects // of Reconcile, which runs once at a time
+	patience   time.Duration
 
 	claimed chan struct{} // holds one token when the pool lacks a member
 	cold    atomic.Int32  // containers that sessions wait for
@@ -94,6 +95,7 @@ func New(o Options) *Service {
 		maxAge:     cmp.Or(o.MaxAge, 24*time.Hour),
 		reserve:    o.DiskReserve,
 		roomWait:   cmp.Or(o.RoomWait, 10*time.Minute),
+		patience:   orphanPatience,
 		sessions:   gate{held: map[core.SessionID]chan struct{}{}},
 		stops:      retries{failed: map[core.SandboxID]retry{}},
 	}

@@ -26,6 +26,14 @@ type Options struct {
 	// Answer is how long any request may take, beside the time that a command is given; 0 means 60 s.
 	// Work is what one that moves a whole work tree may take instead; 0 means 15 min.
 	Answer, Work time.Duration
+	Budget       Budget // of every command
+}
+
+// Budget is what the workspace may hold; a command that lets it grow above that is ended. 0 is no bound.
+type Budget struct {
+	Bytes   int64
+	Entries int64
+	MinFree int64 // what the file system below it must have left, in bytes
 }
 
 func (o Options) withDefaults() Options {

@@ -40,6 +40,7 @@ type server struct {
 	out      *writer
 	// programs is held (one token) by whatever runs programs: a tree is killed by killing everything.
 	programs chan struct{}
+	budget   budget // of who holds programs
 }
 
 func (s *server) readLoop(ctx context.Context, frames *wire.Reader, work *sync.WaitGroup) error {

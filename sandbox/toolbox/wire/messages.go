@@ -92,6 +92,10 @@ type RunArgs struct {
 	KeepTail int      `json:"keep_tail"`
 	LogName  string   `json:"log_name,omitempty"`
 	MaxLog   int64    `json:"max_log,omitempty"`
+	// What the workspace may hold, and what its file system must have left; 0 means no bound.
+	MaxBytes   int64 `json:"max_bytes,omitempty"`
+	MaxEntries int64 `json:"max_entries,omitempty"`
+	MinFree    int64 `json:"min_free,omitempty"`
 }
 
 // RunResult is how it ended.
@@ -100,6 +104,9 @@ type RunResult struct {
 	Signal    string `json:"signal,omitempty"`
 	TimedOut  bool   `json:"timed_out,omitempty"`
 	OOMKilled bool   `json:"oom_killed,omitempty"`
+	OverQuota bool   `json:"over_quota,omitempty"` // ended because of MaxBytes or MaxEntries
+	HostFull  bool   `json:"host_full,omitempty"`  // ended because of MinFree
+	Memory    int64  `json:"memory,omitempty"`     // the limit that it met, when OOMKilled. Bytes.
 	Survivors int    `json:"survivors,omitempty"`
 	Head      []byte `json:"head,omitempty"`
 	Tail      []byte `json:"tail,omitempty"`
