@@ -69,7 +69,11 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 	}
 	w.sandboxes = sandbox.New(sandbox.Options{
 		Runtime: w.runtime, Store: p.store, Source: m, Log: p.log, MaxRunning: p.cfg.Sandbox.MaxRunning, Warm: p.cfg.Sandbox.Warm,
-		Limits: sandbox.Limits{MemoryBytes: p.cfg.Sandbox.Memory << 20, CPUs: p.cfg.Sandbox.CPUs, PIDs: p.cfg.Sandbox.PIDs},
+		MaxAge: time.Duration(p.cfg.Sandbox.MaxAge) * time.Hour, DiskReserve: p.cfg.Sandbox.DiskReserve << 20,
+		Limits: sandbox.Limits{
+			MemoryBytes: p.cfg.Sandbox.Memory << 20, CPUs: p.cfg.Sandbox.CPUs, PIDs: p.cfg.Sandbox.PIDs,
+			DiskBytes: p.cfg.Sandbox.Disk << 20, Inodes: p.cfg.Sandbox.Inodes,
+		},
 	})
 	info := w.probe(ctx, app)
 	w.self.Store(&core.Worker{
