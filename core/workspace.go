@@ -67,6 +67,8 @@ type CommandResult struct {
 	Signal    string // "KILL" etc. when it died by a signal
 	TimedOut  bool
 	OOMKilled bool
+	OverQuota bool // ended because the workspace held more than its budget
+	HostFull  bool // ended because the host's disk was almost full
 	// MemoryLimit is what the sandbox may use, when OOMKilled and known. Bytes.
 	MemoryLimit int64
 	Survivors   int // background processes that it left and that were then killed

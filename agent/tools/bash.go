@@ -92,8 +92,16 @@ func (t *bashTool) answer(ctx context.Context, done core.CommandResult, timeout 
 	for _, note := range notes(done, timeout) {
 		text += "\n\n" + note
 	}
-	if done.TimedOut {
+	switch {
+	case done.OverQuota:
+		r.Outcome, r.Code, r.Detail = agent.OutcomeError, "workspace_quota_exceeded", "ended: disk budget used up"
+	case done.HostFull:
+		r.Outcome, r.Code, r.Detail = agent.OutcomeError, "disk_low", "ended: the host's disk is almost full"
+	case done.TimedOut:
 		r.Outcome, r.Code, r.Detail = agent.OutcomeError, "timed_out", fmt.Sprintf("timed out after %d s", timeout)
+	}
+	if done.OOMKilled && !done.TimedOut && done.Exit != 0 {
+		r.Outcome, r.Code = agent.OutcomeError, "oom_killed"
 	}
 	r.Text = text
 	return r
@@ -105,6 +113,10 @@ func notes(done core.CommandResult, timeout int) []string {
 	switch {
 	case done.TimedOut:
 		list = append(list, fmt.Sprintf("[timed out after %d s; processes killed]", timeout))
+	case done.OverQuota:
+		list = append(list, "[killed because the workspace's disk budget is used up; delete files that are not needed before you go on]")
+	case done.HostFull:
+		list = append(list, "[killed because the disk of the sandbox's host is almost full; write less]")
 	case done.OOMKilled:
 		limit := ""
 		if done.MemoryLimit > 0 {

@@ -86,7 +86,7 @@ func run(ctx context.Context, only string) (err error) {
 
 func rows() []row {
 	var all []row
-	for _, group := range [][]row{startRows(), requestRows(), githubRows(), publishRows(), modelRows(), dockerRows(), hostRows(), containerRows(), crashRows(), hostileRows(), raceRows(), secretRows(), singleRows()} {
+	for _, group := range [][]row{startRows(), requestRows(), githubRows(), publishRows(), modelRows(), dockerRows(), hostRows(), containerRows(), pointRows(), planeRows(), crashRows(), hostileRows(), raceRows(), secretRows(), singleRows()} {
 		all = append(all, group...)
 	}
 	return all

@@ -143,7 +143,12 @@ func (b *bench) with(change map[string]string) []string {
 
 // start runs a role until it is stopped or killed. Its log is kept.
 func (b *bench) start(role string, change map[string]string) error {
-	log, err := os.OpenFile(filepath.Join(b.dir, role+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	return b.startAs(role, role, change)
+}
+
+// startAs starts one more process of a role, under another name.
+func (b *bench) startAs(name, role string, change map[string]string) error {
+	log, err := os.OpenFile(filepath.Join(b.dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -159,7 +164,7 @@ func (b *bench) start(role string, change map[string]string) error {
 		_ = cmd.Wait() // how it ended is in its log
 		close(p.exited)
 	}()
-	b.running[role] = p
+	b.running[name] = p
 	return nil
 }
 

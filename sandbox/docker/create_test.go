@@ -253,8 +253,8 @@ func TestCapabilities_SayWhatTheHostOffers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := sandbox.Capabilities{Runtime: dockertest.Runtime(), ServerVersion: got.ServerVersion, Seccomp: true, CgroupVersion: got.CgroupVersion, ImageReady: true, ImageRef: config.Image}
-	if got != want || got.ServerVersion == "" || got.CgroupVersion == "" {
+	want := sandbox.Capabilities{Runtime: dockertest.Runtime(), ServerVersion: got.ServerVersion, Seccomp: true, CgroupVersion: got.CgroupVersion, ImageReady: true, ImageRef: config.Image, DiskBudget: got.DiskBudget}
+	if got != want || got.ServerVersion == "" || got.CgroupVersion == "" || got.DiskBudget == "" {
 		t.Errorf("capabilities %+v", got)
 	}
 }

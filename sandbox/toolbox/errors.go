@@ -55,6 +55,7 @@ var wordings = map[wire.Code]wording{
 	wire.SnapshotFailed:   {core.Unavailable, "The work tree could not be recorded because of {detail}. Make that path readable, ignored or remove it, then try again."},
 	wire.CheckpointFailed: {core.Unavailable, "The work tree could not be saved because of {detail}. Make that path readable or remove it, then try again."},
 	wire.RestoreFailed:    {core.Unavailable, "The saved work tree could not be restored ({detail}). Start a new session from the base branch."},
+	wire.NetworkMissing:   {core.Unavailable, "The sandbox could not listen for its programs' connections. Run the server's doctor command; the container needs the setting net.ipv4.ip_unprivileged_port_start=0."},
 	wire.Busy:             {core.Unavailable, "Too many requests run in the sandbox at once. Try again."},
 	wire.Cancelled:        {core.Unavailable, "The sandbox ended the request about {path} early. Try again."},
 	wire.Failed:           {core.Unavailable, "The sandbox could not do this with {path}. Try again; if it persists, start a new session."},

@@ -34,6 +34,7 @@ func (c *Client) Run(ctx context.Context, cmd core.Command) (core.CommandResult,
 		KeepHead: min(orDefault(cmd.KeepHead, defaultKeepHead), maxKeep),
 		KeepTail: min(orDefault(cmd.KeepTail, defaultKeepTail), maxKeep),
 		MaxLog:   maxLog,
+		MaxBytes: c.opts.Budget.Bytes, MaxEntries: c.opts.Budget.Entries, MinFree: c.opts.Budget.MinFree,
 	}
 	for _, e := range cmd.Env {
 		args.Env = append(args.Env, []byte(e))
@@ -78,6 +79,8 @@ func commandResult(args wire.RunArgs, r wire.RunResult) (core.CommandResult, boo
 		Signal:    r.Signal,
 		TimedOut:  r.TimedOut,
 		OOMKilled: r.OOMKilled,
+		OverQuota: r.OverQuota,
+		HostFull:  r.HostFull,
 		Survivors: r.Survivors,
 
 		MemoryLimit: r.Memory,

@@ -34,7 +34,11 @@ func (s *server) answer(ctx context.Context, head wire.Call[json.RawMessage], c 
 	case wire.VerbSearch:
 		return with(head, func(a wire.SearchArgs) (any, error) { return s.files.Search(ctx, a) })
 	case wire.VerbKillAll:
-		return wire.KillResult{Killed: s.commands.KillAll()}, nil
+		killed := s.commands.KillAll()
+		s.network.reset()
+		return wire.KillResult{Killed: killed}, nil
+	case wire.VerbNetwork:
+		return with(head, func(a wire.NetworkArgs) (any, error) { return struct{}{}, s.network.open(c.session, a) })
 	case wire.VerbCheckout, wire.VerbGitState, wire.VerbSnapshot, wire.VerbCheckpoint, wire.VerbRestore:
 		return s.platform(ctx, head, c)
 	}
@@ -81,4 +85,8 @@ func (s *server) lockPrograms(ctx context.Context) error {
 	}
 }
 
-func (s *server) unlockPrograms() { <-s.programs }
+// unlockPrograms comes when what ran is dead; its connections are too.
+func (s *server) unlockPrograms() {
+	s.network.reset()
+	<-s.programs
+}

@@ -162,7 +162,8 @@ func below(name, root string) string {
 }
 
 // repo opens the repository's folder anew, because a command may have replaced it. It must be a real
-// folder: a link would move the boundary.
+// folder: a link would move the boundary. Rights that a command took from its owner are given back: without
+// them nothing runs or is read there any more, not even what would give them back.
 func (f *Files) repo() (*os.Root, error) {
 	before, err := f.workspace.Lstat("repo")
 	if err != nil {
@@ -170,6 +171,11 @@ func (f *Files) repo() (*os.Root, error) {
 	}
 	if !before.IsDir() {
 		return nil, wire.Fail(wire.OutsideWorkspace, repoName)
+	}
+	if rights := before.Mode().Perm(); rights&0o700 != 0o700 {
+		if err := f.workspace.Chmod("repo", rights|0o700); err != nil {
+			return nil, err
+		}
 	}
 	root, err := f.workspace.OpenRoot("repo")
 	if err != nil {
