@@ -46,6 +46,8 @@ type bench struct {
 	running  map[string]*process // by role
 	sessions []string            // of the current row
 	files    int
+	patience time.Duration // for the end of a session's work
+	look     time.Duration // between two looks at it
 
 	stop     context.CancelFunc // of the stand-ins
 	standins sync.WaitGroup
@@ -67,7 +69,7 @@ func open(ctx context.Context) (b *bench, err error) {
 		return nil, err
 	}
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
-	b = &bench{dir: dir, running: map[string]*process{}, stop: stop}
+	b = &bench{dir: dir, running: map[string]*process{}, stop: stop, patience: 90 * time.Second, look: 200 * time.Millisecond}
 	image := os.Getenv("SANDBOX_IMAGE")
 	if b.daemon, err = dockertest.OpenDaemon(ctx, dockertest.DaemonOptions{LiveRestore: true, Images: []string{image}}); err != nil {
 		return nil, err
