@@ -19,6 +19,7 @@ import (
 	"agent-sandboxing/core/config"
 	"agent-sandboxing/core/github"
 	"agent-sandboxing/core/mirror"
+	"agent-sandboxing/core/network"
 	"agent-sandboxing/core/publish"
 	"agent-sandboxing/core/redact"
 	"agent-sandboxing/core/turn"
@@ -41,6 +42,7 @@ type worker struct {
 	self      atomic.Pointer[core.Worker] // replaced by each report
 	runtime   *docker.Runtime
 	sandboxes *sandbox.Service
+	network   *network.Service
 	processor *turn.Processor
 }
 
@@ -87,8 +89,11 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.network = network.New(network.Options{
+		Store: p.store, Ceiling: p.cfg.Egress.EgressMode, Hosts: p.cfg.Egress.EgressAllow, Log: p.log,
+	})
 	w.processor = turn.NewProcessor(turn.Options{
-		Store: p.store, Sandboxes: w.sandboxes, Agent: loop, Mirror: m, Signals: p.hub, Redactor: p.redact,
+		Store: p.store, Sandboxes: w.sandboxes, Agent: loop, Mirror: m, Signals: p.hub, Redactor: p.redact, Network: w.network,
 		Publisher: w.publisher(minted, info, m), Budgets: p.cfg.Limits.Budgets(), Worker: func() core.Worker { return *w.self.Load() }, Ready: w.sandboxes.Answers, Log: p.log,
 	})
 	return w, nil
@@ -191,10 +196,12 @@ func (w *worker) run(ctx context.Context, alone bool) error {
 	group.Go(func() error { return w.processor.Run(ctx) })
 	group.Go(func() error { w.sandboxes.Run(ctx); return nil })
 	group.Go(func() error { w.report(ctx); return nil })
+	group.Go(func() error { w.network.Run(ctx); return nil })
 	err := group.Wait()
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeWait)
+	defer cancel()
+	w.network.FlushAll(end) // nothing connects any more
 	if alone {
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeWait)
-		defer cancel()
 		if removeErr := w.sandboxes.RemoveAll(end); removeErr != nil {
 			w.log.WarnContext(end, "remove containers", "error", removeErr)
 		}

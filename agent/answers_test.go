@@ -27,7 +27,7 @@ func outcomes(b *bench) []string {
 // server refuses the next request when the name in its history is none.
 func TestRun_AnswersEveryNameThatIsNoTool(t *testing.T) {
 	t.Parallel()
-	names := []string{"search_files", " reed ", "", strings.Repeat("a/b", 100), "read\nfile", "日本"}
+	names := []string{"search_files", " read ", "", strings.Repeat("a/b", 100), "read\nfile", "日本"}
 	var replies []modeltest.Reply
 	for i, name := range names {
 		replies = append(replies, modeltest.Reply{Calls: []modeltest.Call{{Name: name, Arguments: "{}"}}})

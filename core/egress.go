@@ -26,7 +26,7 @@ type EgressRecord struct {
 	Host      string    // as the program asked for it: lower case, at most 253 bytes, untrusted
 	Port      int
 	Allowed   bool
-	Rule      string // what decided: a stable snake_case id such as host_not_listed
+	Rule      string // what decided: a stable snake_case id such as host_not_allowed
 	Sent      int64  // bytes from the sandbox
 	Received  int64  // bytes to the sandbox
 	StartedAt time.Time

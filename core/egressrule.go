@@ -8,7 +8,7 @@ func EgressReason(rule string) string {
 		return "Any public host is allowed."
 	case "host_listed":
 		return "The host is on a list."
-	case "private_exception":
+	case EgressPrivate:
 		return "The operator has opened this host."
 	case "network_off":
 		return "The session has no network."
@@ -18,7 +18,7 @@ func EgressReason(rule string) string {
 		return "Hosts are reached by name only, never by address."
 	case "port_not_allowed":
 		return "Only ports 80 and 443 are reachable."
-	case "policy_unknown":
+	case "policy_unreadable":
 		return "What is allowed could not be read at that moment."
 	case "too_many_connections":
 		return "Too many connections were open."
@@ -36,7 +36,7 @@ func EgressReason(rule string) string {
 		return "Port 80 is for HTTP only."
 	case "host_header_differs":
 		return "The request named another host than the one that was looked up."
-	case "method_not_allowed":
+	case "tunnel_not_allowed":
 		return "Tunnels through port 80 are not allowed."
 	case "name_not_found":
 		return "The name has no address."
@@ -50,7 +50,10 @@ func EgressReason(rule string) string {
 
 // EgressNotListed is the rule of a host that an allowlist lacks: the one that an entry in the list
 // changes.
-const EgressNotListed = "host_not_listed"
+const EgressNotListed = "host_not_allowed"
+
+// EgressPrivate is the rule of a host inside the operator's own network.
+const EgressPrivate = "private_exception"
 
 // EgressFailures are the rules of connections that did not come about although nothing forbade them.
 func EgressFailures() []string { return []string{"name_not_found", "connect_failed", "nothing_asked"} }

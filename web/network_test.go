@@ -74,7 +74,9 @@ func TestNetwork_TheModeIsChosenOnceAndNeverLooserThanAllowed(t *testing.T) {
 	if mode(first) != "open" || mode(b.createIn("none")) != "none" {
 		t.Error("a session has not the mode that was asked for")
 	}
-	set := func(m string) answer { return a.json(http.MethodPost, r.networkPath()+"/mode", map[string]string{"mode": m}) }
+	set := func(m string) answer {
+		return a.json(http.MethodPost, r.networkPath()+"/mode", map[string]string{"mode": m})
+	}
 	if got := set("allowlist"); got.status != http.StatusOK || !strings.Contains(got.body, `"chosen":"allowlist","effective":"allowlist"`) {
 		t.Errorf("an administrator chooses: %d %s", got.status, got.body)
 	}
@@ -217,8 +219,8 @@ func TestNetwork_ARefusedHostIsAllowedByOneClick(t *testing.T) {
 	id, claim := b.listed()
 	path := "/chat-sessions/" + string(id)
 	r.reached(t, claim, "mirror.operator.example", 443, true, "host_listed")
-	r.reached(t, claim, "registry.npmjs.org", 443, false, "host_not_listed")
-	r.reached(t, claim, "registry.npmjs.org", 80, false, "host_not_listed")
+	r.reached(t, claim, "registry.npmjs.org", 443, false, "host_not_allowed")
+	r.reached(t, claim, "registry.npmjs.org", 80, false, "host_not_allowed")
 	r.reached(t, claim, "internal.example.com", 443, false, "address_not_public")
 
 	page := b.get(path).html()
@@ -283,7 +285,7 @@ func TestNetwork_IsBoundedOnThePageAndWholeOnItsOwn(t *testing.T) {
 	b := r.signedIn(t, owner)
 	id, claim := b.listed()
 	for i := range 35 {
-		r.reached(t, claim, fmt.Sprintf("h%d.example.com", i), 443, i%2 == 0, "host_not_listed")
+		r.reached(t, claim, fmt.Sprintf("h%d.example.com", i), 443, i%2 == 0, "host_not_allowed")
 	}
 	path := "/chat-sessions/" + string(id)
 	panel := b.get(path).html().Find("#network")
@@ -317,7 +319,7 @@ func TestNetwork_HostileHostsAreText(t *testing.T) {
 	path := "/chat-sessions/" + string(id)
 	live := b.stream(path + "/stream?after=" + b.get(path).html().Find("#stream").AttrOr("data-seq", ""))
 	for _, host := range hostile {
-		r.reached(t, claim, host, 443, false, "host_not_listed")
+		r.reached(t, claim, host, 443, false, "host_not_allowed")
 	}
 	for name, body := range map[string]string{
 		"page": b.get(path).body, "log": b.get(path + "/network").body, "stream": nextWith(t, live, `id="network"`),

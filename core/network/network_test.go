@@ -71,7 +71,7 @@ func service(d *table, o network.Options) *network.Service {
 }
 
 func refusal(id core.SessionID, host string) core.EgressRecord {
-	return core.EgressRecord{SessionID: id, Host: host, Port: 443, Rule: "host_not_listed", StartedAt: time.Now(), EndedAt: time.Now()}
+	return core.EgressRecord{SessionID: id, Host: host, Port: 443, Rule: "host_not_allowed", StartedAt: time.Now(), EndedAt: time.Now()}
 }
 
 func TestEgressPolicy_IsTheStricterModeWithBothLists(t *testing.T) {
@@ -256,7 +256,7 @@ func TestWatch_CollectsTheRefusalsOfItsSessionOnce(t *testing.T) {
 	allowed := refusal("a", "fine.example")
 	allowed.Allowed = true
 	s.RecordEgress(allowed)
-	want := []core.EgressRefusal{{Host: "one.example", Port: 443, Rule: "host_not_listed"}}
+	want := []core.EgressRefusal{{Host: "one.example", Port: 443, Rule: "host_not_allowed"}}
 	if diff := cmp.Diff(want, stop()); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}

@@ -19,11 +19,12 @@ type attempt struct {
 	repo    core.Repository
 	p       core.Publication
 
-	person core.User         // who asked
-	token  core.RepoToken    // for this attempt alone
-	known  *core.PullRequest // as we recorded it, nil before the first
-	pull   *core.PullRequest // as GitHub has it, nil when there is none
-	head   string            // of the session's branch on GitHub, "" when absent
+	person  core.User          // who asked
+	token   core.RepoToken     // for this attempt alone
+	known   *core.PullRequest  // as we recorded it, nil before the first
+	pull    *core.PullRequest  // as GitHub has it, nil when there is none
+	network core.EgressSummary // what the sandbox has reached
+	head    string             // of the session's branch on GitHub, "" when absent
 
 	merged int      // commits of others that were merged
 	theirs []string // the trees before and after that merge
@@ -75,6 +76,9 @@ func (a *attempt) look(ctx context.Context) error {
 		return err
 	}
 	a.pull = ours(found, a.known)
+	if a.network, err = a.store.Egress(ctx, a.session.ID, 0); err != nil {
+		return err
+	}
 	a.head, err = a.mirror.RemoteHead(ctx, a.repo, a.token, a.session.Branch)
 	return err
 }

@@ -16,7 +16,7 @@ import (
 var noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func refused(turn core.MessageID, host string) core.EgressRow {
-	return core.EgressRow{MessageID: turn, Host: host, Port: 443, Rule: "host_not_listed", Connections: 1, StartedAt: noon, EndedAt: noon}
+	return core.EgressRow{MessageID: turn, Host: host, Port: 443, Rule: "host_not_allowed", Connections: 1, StartedAt: noon, EndedAt: noon}
 }
 
 func record(t *testing.T, s *store.Store, id core.SessionID, rows ...core.EgressRow) {

@@ -27,12 +27,17 @@ type ends struct {
 func (*ends) Conversation(context.Context, core.SessionID, core.MessageID, int) ([]core.TurnText, error) {
 	return nil, nil
 }
+
 func (*ends) Activity(context.Context, core.SessionID, int) ([]core.ToolActivity, error) {
 	return nil, nil
 }
+
 func (*ends) LatestDiff(context.Context, core.SessionID) ([]core.ChangedFile, error) { return nil, nil }
+
 func (*ends) PullRequest(context.Context, core.SessionID) (*core.PullRequest, error) { return nil, nil }
+
 func (*ends) Unsummarised(context.Context, core.SessionID) ([]core.EndedTurn, error) { return nil, nil }
+
 func (*ends) SaveSummary(context.Context, core.Lease, core.MessageID, core.Compaction) error {
 	return nil
 }
