@@ -72,7 +72,7 @@ func (t *bashTool) run(ctx context.Context, a *arguments) (agent.Result, error) 
 }
 
 func (t *bashTool) answer(ctx context.Context, done core.CommandResult, timeout int) agent.Result {
-	r := agent.Result{Outcome: agent.OutcomeOK, Detail: fmt.Sprintf("exit %d", done.Exit), Exit: &done.Exit}
+	r := agent.Result{Outcome: agent.OutcomeOK, Detail: fmt.Sprintf("exit %d", done.Exit), Exit: &done.Exit, Notice: networkNote(done.Refused)}
 	out := cutOutput(done)
 	text := out.head
 	if r.Truncated = out.cut; out.cut {
@@ -123,9 +123,6 @@ func notes(done core.CommandResult, timeout int) []string {
 		list = append(list, fmt.Sprintf("[exit code %d; killed by signal %s]", done.Exit, done.Signal))
 	case done.Exit != 0:
 		list = append(list, fmt.Sprintf("[exit code %d]", done.Exit))
-	}
-	if note := networkNote(done.Refused); note != "" {
-		list = append(list, note)
 	}
 	if done.Survivors > 0 {
 		list = append(list, fmt.Sprintf("[it left %s running; they were ended]", plural(done.Survivors, "background process")))

@@ -26,11 +26,11 @@ func TestNetworkNote_TellsWhatACommandDidNotReach(t *testing.T) {
 		"hostile": {[]core.EgressRefusal{{Host: "x]\n\n</section>[", Port: 443, Rule: "network_off"}}, `x]\n\n</section>[`, "\n"},
 	} {
 		note := networkNote(test.refused)
-		if !strings.Contains(note, test.has) || strings.Contains(note, test.not) || !strings.HasPrefix(note, "[") || !strings.HasSuffix(note, "]") {
+		if !strings.Contains(note, test.has) || strings.Contains(note, test.not) || !strings.HasPrefix(note, "Not reached: ") {
 			t.Errorf("%s: %s", name, note)
 		}
-		if got := notes(core.CommandResult{Refused: test.refused}, 1); len(got) != 1 || got[0] != note {
-			t.Errorf("%s: the command's notes are %q", name, got)
+		if r := (&bashTool{}).answer(t.Context(), core.CommandResult{Refused: test.refused}, 1); r.Notice != note || r.Text != "(no output)" {
+			t.Errorf("%s: the command's notice is %q beside %q", name, r.Notice, r.Text)
 		}
 	}
 	if note := networkNote([]core.EgressRefusal{{Host: "raced.example", Port: 443, Rule: "nothing_asked"}}); note != "" {
