@@ -104,7 +104,7 @@ func (r *run) one(ctx context.Context, call ToolCall, raw string) (ok bool, err 
 	var result Result
 	switch {
 	case tool == nil:
-		result = Failed("unknown_tool", "there is no tool %q. Available: %s.", call.Name, strings.Join(r.toolNames(), ", "))
+		result = Failed("unknown_tool", "there is no tool %q. Available: %s.", redact.Line(call.Name, 100), strings.Join(r.toolNames(), ", "))
 	case argErr != nil:
 		result = Failed("invalid_arguments", "%s. Send the call again with valid JSON.", argErr)
 	default:
