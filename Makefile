@@ -4,6 +4,7 @@
 # make policy-check   every allowed command line of the shell policy's corpus, run for real
 # make edit-fuzz   a million random edits, none of which may touch what was not matched
 # make runsc       gVisor's runtime, built from its module      make runsc-check   the suites of sandboxes under gVisor
+# make compat-check   toolchains in a sandbox, each for real (SANDBOX_RUNTIME=runsc: under gVisor)
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
 
@@ -110,6 +111,11 @@ $(RUNSC):
 runsc-check: runsc
 	@scripts/setup test
 	@scripts/runsc-check
+
+.PHONY: compat-check
+compat-check:
+	@scripts/setup test
+	@scripts/compat-check
 
 .PHONY: clean
 clean:

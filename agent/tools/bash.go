@@ -118,7 +118,11 @@ func notes(done core.CommandResult, timeout int) []string {
 	case done.HostFull:
 		list = append(list, "[killed because the disk of the sandbox's host is almost full; write less]")
 	case done.OOMKilled:
-		list = append(list, fmt.Sprintf("[exit code %d; killed because the sandbox ran out of memory]", done.Exit))
+		limit := ""
+		if done.MemoryLimit > 0 {
+			limit = fmt.Sprintf("; its limit is %d MiB", done.MemoryLimit>>20)
+		}
+		list = append(list, fmt.Sprintf("[exit code %d; killed because the sandbox ran out of memory%s]", done.Exit, limit))
 	case done.Signal != "":
 		list = append(list, fmt.Sprintf("[exit code %d; killed by signal %s]", done.Exit, done.Signal))
 	case done.Exit != 0:

@@ -142,9 +142,9 @@ func namespaceControls() []control {
 			inside: "awk -F: 'NR > 2 {print $1}' /proc/net/dev | tr -d ' '; awk 'NR > 1' /proc/net/route | wc -l", prints: "lo\n0",
 		},
 		{
-			name: "resolver", why: "the host's resolvers are nobody's business",
-			set:    func(m *made) { m.host.DNS = []string{"127.0.0.1"} },
-			daemon: func(c container.InspectResponse) any { return c.HostConfig.DNS }, want: "[127.0.0.1]",
+			name: "resolver", why: "the toolbox gives each name its address; the host's resolvers and domains are nobody's business",
+			set:    func(m *made) { m.host.DNS, m.host.DNSSearch = []string{"127.0.0.1"}, []string{"."} },
+			daemon: func(c container.InspectResponse) any { return []any{c.HostConfig.DNS, c.HostConfig.DNSSearch} }, want: "[[127.0.0.1] [.]]",
 			inside: "cat /etc/resolv.conf; getent hosts localhost | wc -l", prints: "nameserver 127.0.0.1\n1",
 		},
 		{
@@ -173,8 +173,9 @@ func namespaceControls() []control {
 			inside: "grep -c docker /proc/self/cgroup; find /sys/fs/cgroup -type f -writable 2>/dev/null | wc -l", prints: "0\n0",
 		},
 		{
-			name: "no kernel settings", why: "the kernel's settings are the host's",
-			daemon: func(c container.InspectResponse) any { return len(c.HostConfig.Sysctls) }, want: "0",
+			name: "one kernel setting", why: "the toolbox, which has no capability, listens on the ports of names; all others are the host's",
+			set:    func(m *made) { m.host.Sysctls = map[string]string{"net.ipv4.ip_unprivileged_port_start": "0"} },
+			daemon: func(c container.InspectResponse) any { return c.HostConfig.Sysctls }, want: "map[net.ipv4.ip_unprivileged_port_start:0]",
 			inside: "find /proc/sys -type f -writable 2>/dev/null | wc -l; (: >> /proc/sys/net/ipv4/ip_forward) 2>/dev/null || echo refused", prints: "0\nrefused",
 		},
 	}

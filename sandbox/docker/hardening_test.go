@@ -105,20 +105,3 @@ func inWeak(t *testing.T, ref, shell string) string {
 	}
 	return string(out)
 }
-
-// What ordinary work needs must go through the same filter.
-func TestHardening_OrdinaryWorkGoesOn(t *testing.T) {
-	t.Parallel()
-	b := start(t, dockertest.New(t), spec())
-	for name, text := range map[string]string{
-		"git":     "git init -q r && cd r && echo a > a && git add . && git -c user.name=T -c user.email=t@example.com commit -qm m && git gc -q && git fsck",
-		"bash":    "for i in 1 2 3; do (sleep 0; echo $i) & done; wait; ulimit -n 1024; nice -n 5 true; timeout 5 true; mkfifo /tmp/p; trap 'echo x' USR1; kill -USR1 $$",
-		"python":  `python3 -c 'import multiprocessing as m, socket, threading; p = m.Pool(2); print(p.map(abs, [-1])); s = socket.socket(); s.bind(("127.0.0.1", 0)); threading.Thread(target=print).start()'`,
-		"ripgrep": "cd /tmp && echo needle > hay && rg needle",
-		"pipes":   "yes | head -n 100000 | sort -u | xargs -P 4 -n 1 echo | tee /tmp/out | wc -l",
-	} {
-		if exit, out := b.sh(t, text); exit != 0 {
-			t.Errorf("%s: exit %d: %s", name, exit, out)
-		}
-	}
-}

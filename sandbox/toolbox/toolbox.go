@@ -64,10 +64,8 @@ type Client struct {
 	// programs is held (one token) by the request that runs programs. The toolbox serves them one
 	// after the other; waiting here, none of them uses up its time.
 	programs chan struct{}
-	// refused are answers that the reader itself gives.
-	refused chan wire.Frame
-	done    chan struct{} // closed with err set
-	loops   sync.WaitGroup
+	done     chan struct{} // closed with err set
+	loops    sync.WaitGroup
 
 	mu       sync.Mutex
 	err      error
@@ -76,6 +74,7 @@ type Client struct {
 	held     int    // bytes of results that have not finished
 	pings    int    // unanswered
 	received int64  // frames, for the heartbeat
+	egress   egressStreams
 }
 
 var _ core.PlatformWorkspace = (*Client)(nil)
@@ -90,7 +89,6 @@ func Dial(ctx context.Context, stream io.ReadWriteCloser, opts Options) (*Client
 		out:      make(chan []byte),
 		done:     make(chan struct{}),
 		programs: make(chan struct{}, 1),
-		refused:  make(chan wire.Frame, maxRefused),
 		calls:    map[uint32]*call{},
 	}
 	frames := wire.NewReader(stream)

@@ -7,6 +7,7 @@ import (
 	"path"
 	"strings"
 	"syscall"
+	"time"
 
 	"agent-sandboxing/sandbox/toolbox/wire"
 )
@@ -17,8 +18,10 @@ const (
 	tmpName  = "/tmp"
 
 	maxLinks = 40 // as the kernel
-	maxPath  = 4096
-	maxName  = 255
+	// lookFor bounds the time of one find or search; what was found by then is the answer.
+	lookFor = 20 * time.Second
+	maxPath = 4096
+	maxName = 255
 )
 
 // Layout says where the workspace lies on this machine. Workspace holds repo, home and the
@@ -44,6 +47,7 @@ type Files struct {
 	layout    Layout
 	workspace *os.Root
 	tmp       *os.Root
+	lookFor   time.Duration
 }
 
 // OpenFiles opens the roots.
@@ -52,7 +56,7 @@ func OpenFiles(layout Layout) (*Files, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Files{layout: layout, workspace: workspace}
+	f := &Files{layout: layout, workspace: workspace, lookFor: lookFor}
 	for _, name := range []string{"repo", "home"} {
 		if err := workspace.Mkdir(name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			_ = workspace.Close()

@@ -49,6 +49,7 @@ func (s *server) run(ctx context.Context, a wire.RunArgs) (any, error) {
 		OverQuota: errors.Is(broke, errOverBudget),
 		HostFull:  errors.Is(broke, errHostFull),
 		OOMKilled: exit.OOMKilled,
+		Memory:    exit.Memory,
 		Survivors: exit.Survivors,
 		Duration:  time.Since(began).Microseconds(),
 	}
@@ -93,7 +94,9 @@ func (f *Files) dir(name wire.Name) (string, error) {
 	return path.Join(workspace, "repo", p.rel), nil
 }
 
-// env is the fixed part of a command's environment. Commands adds PATH.
+// env is the fixed part of a command's environment. Commands adds PATH. Nothing in it lets a program wait
+// for a person: there is no terminal, and an editor fails. One that did nothing and succeeded would let
+// git go on with a text that nobody wrote.
 func (f *Files) env() []string {
 	workspace, tmp := f.layout.seen()
 	return []string{
@@ -103,6 +106,10 @@ func (f *Files) env() []string {
 		"PAGER=cat",
 		"GIT_PAGER=cat",
 		"GIT_TERMINAL_PROMPT=0",
+		"EDITOR=false",
+		"VISUAL=false",
+		"GIT_EDITOR=false",
+		"GIT_SEQUENCE_EDITOR=false",
 		"TERM=dumb",
 		"NO_COLOR=1",
 		"CI=1",

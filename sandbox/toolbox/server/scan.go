@@ -25,11 +25,14 @@ const (
 	modeFolder  = "40000"
 )
 
+// maxLeaf is the size of a file that is not read: it can neither be published nor kept. Bytes.
+const maxLeaf = 1 << 30
+
 // leaf is a file or link of the work tree.
 type leaf struct {
 	path string
 	mode string
-	hash string
+	hash string // "" of a file over maxLeaf
 	size int64
 	perm fs.FileMode
 }
@@ -152,6 +155,9 @@ func hashLeaf(ctx context.Context, root *os.Root, rel string) (leaf, bool, error
 		l.mode = modeFile
 		if p.info.Mode()&0o100 != 0 {
 			l.mode = modeExec
+		}
+		if l.size > maxLeaf {
+			return l, true, nil
 		}
 		h := blobHash(l.size)
 		n, err := copyContext(ctx, h, file)

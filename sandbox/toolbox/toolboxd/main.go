@@ -20,6 +20,9 @@ import (
 	"agent-sandboxing/sandbox/toolbox/server"
 )
 
+// dnsAddress is the one name server in the sandbox's resolv.conf.
+const dnsAddress = "127.0.0.1:53"
+
 func main() {
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "toolboxd:", err)
@@ -52,11 +55,26 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
+	network, closeNetwork := openNetwork()
+	defer closeNetwork()
 	stream, err := standardStream()
 	if err != nil {
 		return err
 	}
-	return errors.Join(server.Serve(context.Background(), stream, files, processes), files.Close())
+	return errors.Join(server.Serve(context.Background(), stream, files, processes, network), files.Close())
+}
+
+// openNetwork takes over the sandbox's DNS before any program can. Where that fails, and outside a
+// sandbox, commands run all the same, and the client is told when it wants to let something out.
+func openNetwork() (network *server.Network, closeIt func()) {
+	if os.Getpid() != 1 {
+		return nil, func() {}
+	}
+	network, err := server.OpenNetwork(dnsAddress)
+	if err != nil {
+		return nil, func() {}
+	}
+	return network, func() { _ = network.Close() }
 }
 
 // standardStream makes one closable stream of standard input and output. Non-blocking, so that
