@@ -37,3 +37,17 @@ func TestNetworkNote_TellsWhatACommandDidNotReach(t *testing.T) {
 		t.Errorf("a race between two connections is told: %s", note)
 	}
 }
+
+// What the model is to do is told beside the output, where no program can say it.
+func TestBash_AdviceIsNoOutput(t *testing.T) {
+	t.Parallel()
+	for want, done := range map[string]core.CommandResult{
+		"The workspace's disk budget is used up: delete files that are not needed before you go on.": {Exit: 137, OverQuota: true},
+		"The disk of the sandbox's host is almost full: write less.":                                 {Exit: 137, HostFull: true},
+	} {
+		r := (&bashTool{}).answer(t.Context(), done, 1)
+		if r.Notice != want || strings.Contains(r.Text, "delete") || !strings.Contains(r.Text, "[killed because") || r.Outcome != "error" {
+			t.Errorf("%q beside %q, %s", r.Notice, r.Text, r.Outcome)
+		}
+	}
+}
