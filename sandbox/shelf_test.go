@@ -170,7 +170,7 @@ func (s *shelf) Start(ctx context.Context, ref string) error {
 	stream := c.stdio
 	go func() {
 		defer close(c.ended)
-		_ = server.Serve(run, stream, files, programs{}) // however it ends
+		_ = server.Serve(run, stream, files, programs{}, nil) // however it ends
 		_ = files.Close()
 	}()
 	return nil
