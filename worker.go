@@ -19,11 +19,13 @@ import (
 	"agent-sandboxing/core/config"
 	"agent-sandboxing/core/github"
 	"agent-sandboxing/core/mirror"
+	"agent-sandboxing/core/network"
 	"agent-sandboxing/core/publish"
 	"agent-sandboxing/core/redact"
 	"agent-sandboxing/core/turn"
 	"agent-sandboxing/sandbox"
 	"agent-sandboxing/sandbox/docker"
+	"agent-sandboxing/sandbox/egress"
 )
 
 const (
@@ -41,6 +43,7 @@ type worker struct {
 	self      atomic.Pointer[core.Worker] // replaced by each report
 	runtime   *docker.Runtime
 	sandboxes *sandbox.Service
+	network   *network.Service
 	processor *turn.Processor
 }
 
@@ -67,9 +70,20 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.network = network.New(network.Options{
+		Store: p.store, Ceiling: p.cfg.Egress.EgressMode, Hosts: p.cfg.Egress.EgressAllow, Log: p.log,
+	})
+	proxy, err := egress.New(egress.Options{Policies: w.network, Recorder: w.network, Private: p.cfg.Egress.EgressAllowPrivate})
+	if err != nil {
+		return nil, err
+	}
 	w.sandboxes = sandbox.New(sandbox.Options{
-		Runtime: w.runtime, Store: p.store, Source: m, Log: p.log, MaxRunning: p.cfg.Sandbox.MaxRunning, Warm: p.cfg.Sandbox.Warm,
-		Limits: sandbox.Limits{MemoryBytes: p.cfg.Sandbox.Memory << 20, CPUs: p.cfg.Sandbox.CPUs, PIDs: p.cfg.Sandbox.PIDs},
+		Network: proxy, Runtime: w.runtime, Store: p.store, Source: m, Log: p.log, MaxRunning: p.cfg.Sandbox.MaxRunning, Warm: p.cfg.Sandbox.Warm,
+		MaxAge: time.Duration(p.cfg.Sandbox.MaxAge) * time.Hour, DiskReserve: p.cfg.Sandbox.DiskReserve << 20,
+		Limits: sandbox.Limits{
+			MemoryBytes: p.cfg.Sandbox.Memory << 20, CPUs: p.cfg.Sandbox.CPUs, PIDs: p.cfg.Sandbox.PIDs,
+			DiskBytes: p.cfg.Sandbox.Disk << 20, Inodes: p.cfg.Sandbox.Inodes,
+		},
 	})
 	info := w.probe(ctx, app)
 	w.self.Store(&core.Worker{
@@ -84,7 +98,7 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 		return nil, err
 	}
 	w.processor = turn.NewProcessor(turn.Options{
-		Store: p.store, Sandboxes: w.sandboxes, Agent: loop, Mirror: m, Signals: p.hub, Redactor: p.redact,
+		Store: p.store, Sandboxes: w.sandboxes, Agent: loop, Mirror: m, Signals: p.hub, Redactor: p.redact, Network: w.network,
 		Publisher: w.publisher(minted, info, m), Budgets: p.cfg.Limits.Budgets(), Worker: func() core.Worker { return *w.self.Load() }, Ready: w.sandboxes.Answers, Log: p.log,
 	})
 	return w, nil
@@ -187,10 +201,12 @@ func (w *worker) run(ctx context.Context, alone bool) error {
 	group.Go(func() error { return w.processor.Run(ctx) })
 	group.Go(func() error { w.sandboxes.Run(ctx); return nil })
 	group.Go(func() error { w.report(ctx); return nil })
+	group.Go(func() error { w.network.Run(ctx); return nil })
 	err := group.Wait()
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeWait)
+	defer cancel()
+	w.network.FlushAll(end) // nothing connects any more
 	if alone {
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeWait)
-		defer cancel()
 		if removeErr := w.sandboxes.RemoveAll(end); removeErr != nil {
 			w.log.WarnContext(end, "remove containers", "error", removeErr)
 		}

@@ -104,7 +104,8 @@ func TestCompact_KeepsTheOldSummaryAndALine(t *testing.T) {
 	t.Parallel()
 	const old = "## Objective\nOld.\n\n## Files\n- a.go"
 	long := strings.ReplaceAll(goodOutline, "Done.", strings.Repeat("long ", 6_000))
-	failed, cancelled := completed(old), completed(old)
+	failed, cancelled, lineOnly := completed(old), completed(old), completed(old)
+	lineOnly.LineOnly = true
 	failed.Finish.State, failed.Finish.FailureCode, failed.Finish.Answer = core.Failed, core.CodeModelStreamError, ""
 	cancelled.Finish.State, cancelled.Finish.Answer = core.Cancelled, ""
 	replies := func(text string, err error) func(context.Context, Request) (Response, error) {
@@ -121,6 +122,8 @@ func TestCompact_KeepsTheOldSummaryAndALine(t *testing.T) {
 		line  string
 	}{
 		"model fails":     {completed(old), replies("", core.Fail(core.Unavailable, core.CodeModelUnavailable, "No.")), core.CodeModelUnavailable, "completed in 4 steps"},
+		"too large":       {completed(old), replies("", core.Fail(core.Unavailable, core.CodeContextOverflow, "Long.")), core.CodeContextOverflow, "completed in 4 steps"},
+		"only a line":     {lineOnly, never, "", "completed in 4 steps"},
 		"empty":           {completed(old), replies(" ", nil), core.CodeModelEmptyResponse, "completed in 4 steps"},
 		"chat":            {completed(old), replies("I'll go on with the work.", nil), core.CodeSummaryInvalid, "completed"},
 		"heading missing": {completed(old), replies(strings.Replace(goodOutline, "## Next", "Next", 1), nil), core.CodeSummaryInvalid, "completed"},
@@ -176,6 +179,22 @@ func TestCompact_IsCountedAndKeepsToTheBudgets(t *testing.T) {
 	req.Finish.Result.Usage.CostUSD = &cost
 	if got := a.Compact(t.Context(), req, tree{}, nobody{}); got.Code != core.CodeLimitReached || asked != 1 {
 		t.Errorf("%d requests, %+v", asked, got)
+	}
+}
+
+// gone is a workspace that was lost.
+type gone struct{ core.Workspace }
+
+func (gone) Stat(context.Context, string) (core.FileStat, error) {
+	return core.FileStat{}, core.Fail(core.Unavailable, "sandbox_lost", "Lost.")
+}
+
+func TestCompact_ALostSandboxDoesNotEmptyTheListOfFiles(t *testing.T) {
+	t.Parallel()
+	a := compactor(t, func(context.Context, Request) (Response, error) { return answer(goodOutline), nil })
+	got := a.Compact(t.Context(), completed(""), gone{}, nobody{})
+	if !got.ByModel || !strings.Contains(got.Summary, "- src/health.go — the handler\n- src/gone.go — was never there\n- a/new.go") || strings.Contains(got.Summary, "- src/old.go") {
+		t.Errorf("%s", got.Summary)
 	}
 }
 

@@ -131,6 +131,7 @@ func workspace(w core.WorkspaceState, policy core.BashPolicy, limit int) string 
 	}
 	fmt.Fprintf(&b, "Pull request: %s\n", pullRequest)
 	fmt.Fprintf(&b, "Shell policy: %s. %s\n", policy, policyNote(policy))
+	b.WriteString(networkNote(w.Network))
 
 	files := changes(w.Changed, changedCap)
 	guidance := guidance(w, guidanceCap)

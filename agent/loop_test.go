@@ -232,6 +232,47 @@ func TestLoop_ElidesTheOldestResultsInOneStep(t *testing.T) {
 	}
 }
 
+// Wherever the shortening stops, calls that went out together keep all their answers, in order.
+func TestElide_WhateverTheTargetGroupsStayWhole(t *testing.T) {
+	t.Parallel()
+	history := func() *run {
+		r := start(newAgent(t, modelFunc(nil), toolset(nil), 0), nobody{})
+		for step := range 8 {
+			names := slices.Repeat([]string{"read"}, 1+step%4)
+			resp := calling(step, names...)
+			r.messages = append(r.messages, Message{Role: Assistant, Calls: resp.Calls})
+			for _, c := range resp.Calls {
+				r.did[c.ID] = "read " + c.ID
+				r.answer(c, strings.Repeat("z", 1000*(1+step)))
+			}
+		}
+		return r
+	}
+	whole := history()
+	size := whole.meter.size(whole.messages)
+	elided := map[int]bool{}
+	for target := size; target >= 0; target -= 100 {
+		r := history()
+		r.elide(size, target)
+		if err := checkMessages(r.messages); err != nil {
+			t.Fatalf("down to %d tokens: %v", target, err)
+		}
+		n := 0
+		for i, m := range r.messages {
+			if m.CallID != whole.messages[i].CallID || len(m.Calls) != len(whole.messages[i].Calls) {
+				t.Fatalf("down to %d tokens: message %d is another one", target, i)
+			}
+			if strings.HasPrefix(m.Text, "[elided: ") {
+				n++
+			}
+		}
+		elided[n] = true
+	}
+	if most := len(whole.did) - keptResults; len(elided) != most+1 {
+		t.Errorf("%d different cuts were made of %d", len(elided), most+1)
+	}
+}
+
 func TestLoop_OverflowEndsBeforeTheRequest(t *testing.T) {
 	t.Parallel()
 	requests := 0

@@ -40,6 +40,7 @@ type WorkspaceState struct {
 	Guidance    string // of GuidanceFile at the base SHA, hostile text
 	// GuidanceFile is AGENTS.md or CLAUDE.md, "" without either.
 	GuidanceFile string
+	Network      EgressPolicy // what programs in the sandbox may reach; no Mode: not known
 }
 
 // TurnResult is how the loop ended when it did not fail.

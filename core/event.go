@@ -252,13 +252,15 @@ type SummaryUpdated struct {
 }
 
 // PublicationChanged has the new step of a publish (types publication_requested,
-// publication_committed, publication_pushed, publication_unchanged, publication_failed).
+// publication_committed, publication_pushed, publication_unchanged, publication_waiting,
+// publication_failed). Until is when one that waits goes on.
 type PublicationChanged struct {
 	Type          EventType     `json:"-"`
 	PublicationID PublicationID `json:"publication_id"`
 	CommitSHA     string        `json:"commit_sha,omitempty"`
 	Code          string        `json:"code,omitempty"`
 	Message       string        `json:"message,omitempty"`
+	Until         *time.Time    `json:"until,omitempty"`
 }
 
 // PublicationMerged: others had pushed to the session's branch and their commits were merged with its
@@ -333,5 +335,6 @@ const (
 	EventPublicationCommitted EventType = "publication_committed"
 	EventPublicationPushed    EventType = "publication_pushed"
 	EventPublicationUnchanged EventType = "publication_unchanged"
+	EventPublicationWaiting   EventType = "publication_waiting"
 	EventPublicationFailed    EventType = "publication_failed"
 )

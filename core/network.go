@@ -118,7 +118,7 @@ type EgressSummary struct {
 	// Of all rows, also of those that Rows leaves out.
 	Total          int
 	Contacted      int   // rows that were allowed
-	Refused        int   // rows that were not
+	Refused        int   // rows that a rule forbade; the others failed (EgressFailures)
 	Sent, Received int64 // bytes
 }
 

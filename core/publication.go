@@ -45,6 +45,7 @@ type Publication struct {
 	FinishedAt    time.Time
 	WaitingUntil  time.Time // zero: not waiting
 	WaitingReason string
+	Waits         int // how often it has waited
 	// WorkCommit holds the session's own tree and lies in CommitSHA: the next three-way merge with what
 	// others pushed begins there. The two differ when there was something to merge.
 	WorkCommit string

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"slices"
 	"strconv"
 
 	"agent-sandboxing/core"
@@ -21,7 +22,7 @@ func (v sessionView) network() components.NetworkProps {
 	offered := make(map[string]bool)
 	for _, r := range e.Rows {
 		c := components.ConnectionProps{
-			Host: r.Host, Port: r.Port, Allowed: r.Allowed, Rule: r.Rule, Reason: ruleText(r.Rule),
+			Host: r.Host, Port: r.Port, Outcome: egressOutcome(r), Rule: r.Rule, Reason: core.EgressReason(r.Rule),
 			Connections: r.Connections, Sent: r.Sent, Received: r.Received, FirstAt: r.StartedAt, LastAt: r.EndedAt,
 		}
 		if v.listable(r) && !offered[r.Host] { // one button for a host with several ports
@@ -36,7 +37,7 @@ func (v sessionView) network() components.NetworkProps {
 
 // listable says that a host was refused for want of an entry in the list, and nothing else.
 func (v sessionView) listable(r core.EgressRow) bool {
-	if r.Allowed || r.Rule != "host_not_allowed" || v.Policy.Mode != core.EgressAllowlist {
+	if r.Allowed || r.Rule != core.EgressNotListed || v.Policy.Mode != core.EgressAllowlist {
 		return false
 	}
 	_, err := core.ParseEgressHost(r.Host)
@@ -45,7 +46,7 @@ func (v sessionView) listable(r core.EgressRow) bool {
 
 // refusedText is a refusal as the timeline tells it.
 func refusedText(e core.EgressRefused) string {
-	return "The network refused " + hostPort(e.Host, e.Port) + ". " + ruleText(e.Rule)
+	return "The network refused " + hostPort(e.Host, e.Port) + ". " + core.EgressReason(e.Rule)
 }
 
 // hostPort leaves the usual port out.
@@ -56,11 +57,13 @@ func hostPort(host string, port int) string {
 	return host + ":" + strconv.Itoa(port)
 }
 
-// ruleText is a rule of the network in one sentence.
-func ruleText(rule string) string {
-	switch rule {
-	case "host_not_allowed":
-		return "The host is on no list."
+// egressOutcome is allowed, refused or failed.
+func egressOutcome(r core.EgressRow) string {
+	switch {
+	case r.Allowed:
+		return "allowed"
+	case slices.Contains(core.EgressFailures(), r.Rule):
+		return "failed"
 	}
-	return rule
+	return "refused"
 }

@@ -89,16 +89,33 @@ func (h *Handlers) Publish(c echo.Context) error {
 
 // Resolve sends the conflict of a publish to the agent.
 func (h *Handlers) Resolve(c echo.Context) error {
-	id, err := sessionID(c)
-	if err != nil {
-		return err
-	}
-	publication, err := core.ParseID[core.PublicationID](c.Param("publication"))
+	id, publication, err := publicationID(c)
 	if err != nil {
 		return err
 	}
 	m, err := h.Chat.Resolve(c.Request().Context(), user(c), id, publication)
 	return h.continued(c, id, m, err)
+}
+
+// CancelPublish ends a publish that waits for GitHub.
+func (h *Handlers) CancelPublish(c echo.Context) error {
+	id, publication, err := publicationID(c)
+	if err != nil {
+		return err
+	}
+	if err := h.Chat.CancelPublish(c.Request().Context(), user(c), id, publication); err != nil {
+		return err
+	}
+	return h.afterMessage(c, id, "cancelled")
+}
+
+func publicationID(c echo.Context) (core.SessionID, core.PublicationID, error) {
+	id, err := sessionID(c)
+	if err != nil {
+		return "", "", err
+	}
+	publication, err := core.ParseID[core.PublicationID](c.Param("publication"))
+	return id, publication, err
 }
 
 func (h *Handlers) publishFailed(c echo.Context, id core.SessionID, form PublishForm, cause error) error {

@@ -115,6 +115,9 @@ func (v sessionView) pull() components.PullRequestProps {
 	switch pub.Step {
 	case core.PublishRequested, core.PublishCommitted, core.PublishPushed:
 		p.Publishing = publishSteps(*pub)
+		if !pub.WaitingUntil.IsZero() && v.Rights.MayCancel() {
+			p.CancelURL = link.CancelPublish(v.id(), string(pub.ID))
+		}
 	case core.PublishFailed:
 		f := v.failure(pub.FailureCode, pub.FailureText, "")
 		f.Title = "The pull request was not published"

@@ -53,7 +53,10 @@ func (p *provision) run(ctx context.Context) (*toolbox.Client, error) {
 			return nil, err
 		}
 	}
-	if err := p.settle(ctx, ws); err != nil {
+	if err = p.letOut(ctx, ws); err == nil {
+		err = p.settle(ctx, ws)
+	}
+	if err != nil {
 		_ = ws.Close()
 		return nil, err
 	}
@@ -230,6 +233,14 @@ func (p *provision) spec(volume, image string) Spec {
 		Image:      image,
 		Limits:     p.limits,
 	}
+}
+
+// letOut lets the programs of a sandbox out that is the session's by now: one of the pool is not.
+func (p *provision) letOut(ctx context.Context, ws *toolbox.Client) error {
+	if p.network == nil {
+		return nil
+	}
+	return ws.ServeEgress(ctx, p.network.Session(p.claim.Session.ID))
 }
 
 // settle brings the workspace behind the row's promise: a new volume is checked out and restored, a

@@ -109,7 +109,7 @@ func (s *Service) removeOrphans(ctx context.Context, list []Status, volumes []Vo
 		}
 	}
 	var failures []error
-	for _, name := range s.orphans.lasting(time.Now(), orphanPatience, nobodys) {
+	for _, name := range s.orphans.lasting(time.Now(), s.patience, nobodys) {
 		s.log.InfoContext(ctx, "remove what belongs to no session", "name", name)
 		if isVolume[name] {
 			failures = append(failures, s.runtime.RemoveVolume(ctx, name))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"agent-sandboxing/core"
+	"agent-sandboxing/sandbox/toolbox"
 )
 
 // Runtime is a place where sandboxes can be made. One conformance suite (sandboxtest) is its
@@ -136,6 +137,12 @@ const (
 	// BudgetSampled: the toolbox looks while a command runs and ends it above the bound.
 	BudgetSampled DiskBudget = "sampled"
 )
+
+// Network is the way out of sandboxes, which have no network interface.
+type Network interface {
+	// Session is the way out of one session's sandbox, under that session's policy of each moment.
+	Session(id core.SessionID) toolbox.Egress
+}
 
 // Store is what the service writes. State and event commit together; each call that takes a lease
 // fails with core.ErrLeaseLost when the session has another owner. All times are the database's.

@@ -29,6 +29,8 @@ type Options struct {
 	Source  Source
 	Log     *slog.Logger
 	Limits  Limits
+	// Network carries the connections of programs in sandboxes; nil lets none out.
+	Network Network
 	// Idle is how long a sandbox may run unused; 0 means 30 minutes.
 	Idle time.Duration
 	// MaxRunning bounds the running sandboxes of this host; 0 means no bound.
@@ -53,6 +55,7 @@ type Service struct {
 	source     Source
 	log        *slog.Logger
 	limits     Limits
+	network    Network
 	idle       time.Duration
 	maxRunning int
 	warm       int
@@ -62,6 +65,7 @@ type Service struct {
 	sessions   gate
 	stops      retries
 	orphans    suspects // of Reconcile, which runs once at a time
+	patience   time.Duration
 
 	claimed chan struct{} // holds one token when the pool lacks a member
 	cold    atomic.Int32  // containers that sessions wait for
@@ -83,6 +87,7 @@ func New(o Options) *Service {
 		source:     o.Source,
 		log:        o.Log,
 		limits:     o.Limits,
+		network:    o.Network,
 		idle:       cmp.Or(o.Idle, 30*time.Minute),
 		maxRunning: o.MaxRunning,
 		warm:       o.Warm,
@@ -90,6 +95,7 @@ func New(o Options) *Service {
 		maxAge:     cmp.Or(o.MaxAge, 24*time.Hour),
 		reserve:    o.DiskReserve,
 		roomWait:   cmp.Or(o.RoomWait, 10*time.Minute),
+		patience:   orphanPatience,
 		sessions:   gate{held: map[core.SessionID]chan struct{}{}},
 		stops:      retries{failed: map[core.SandboxID]retry{}},
 	}

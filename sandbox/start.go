@@ -29,11 +29,17 @@ func (p *provision) attach(ctx context.Context, start func(context.Context) erro
 		_ = stream.Close()
 		return nil, err
 	}
-	ws, err := toolbox.Dial(ctx, stream, toolbox.Options{})
+	ws, err := toolbox.Dial(ctx, stream, toolbox.Options{Budget: p.budget()})
 	if err != nil && ctx.Err() == nil {
 		err = p.explain(ctx, stream.Stderr(), err)
 	}
 	return ws, err
+}
+
+// budget is what the toolbox holds the workspace to. The kernel's quota, where there is one, is the same
+// and comes first.
+func (s *Service) budget() toolbox.Budget {
+	return toolbox.Budget{Bytes: s.limits.DiskBytes, Entries: s.limits.Inodes, MinFree: s.reserve / 8}
 }
 
 // maxReason bounds what a message quotes of a container that did not start. Bytes.

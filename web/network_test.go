@@ -74,7 +74,9 @@ func TestNetwork_TheModeIsChosenOnceAndNeverLooserThanAllowed(t *testing.T) {
 	if mode(first) != "open" || mode(b.createIn("none")) != "none" {
 		t.Error("a session has not the mode that was asked for")
 	}
-	set := func(m string) answer { return a.json(http.MethodPost, r.networkPath()+"/mode", map[string]string{"mode": m}) }
+	set := func(m string) answer {
+		return a.json(http.MethodPost, r.networkPath()+"/mode", map[string]string{"mode": m})
+	}
 	if got := set("allowlist"); got.status != http.StatusOK || !strings.Contains(got.body, `"chosen":"allowlist","effective":"allowlist"`) {
 		t.Errorf("an administrator chooses: %d %s", got.status, got.body)
 	}
@@ -219,11 +221,11 @@ func TestNetwork_ARefusedHostIsAllowedByOneClick(t *testing.T) {
 	r.reached(t, claim, "mirror.operator.example", 443, true, "host_listed")
 	r.reached(t, claim, "registry.npmjs.org", 443, false, "host_not_allowed")
 	r.reached(t, claim, "registry.npmjs.org", 80, false, "host_not_allowed")
-	r.reached(t, claim, "internal.example.com", 443, false, "address_private")
+	r.reached(t, claim, "internal.example.com", 443, false, "address_not_public")
 
 	page := b.get(path).html()
 	panel := page.Find("#network")
-	if rows := panel.Find("[data-testid=connection]"); rows.Length() != 4 || rows.Filter("[data-allowed=false]").Length() != 3 {
+	if rows := panel.Find("[data-testid=connection]"); rows.Length() != 4 || rows.Filter("[data-outcome=refused]").Length() != 3 {
 		t.Errorf("the panel: %s", panel.Text())
 	}
 	form := panel.Find("form")

@@ -51,6 +51,13 @@ func TestCheck_Policies(t *testing.T) {
 		{core.PolicyOpen, "if true; then git -c a=b commit -m x; fi", "git_not_allowed"},
 		{core.PolicyOpen, "echo $(git stash)", "git_not_allowed"},
 		{core.PolicyOpen, "true && rm -rf *", "workspace_deletion"},
+		{core.PolicyOpen, `rm -rf "$PWD"`, "workspace_deletion"},
+		{core.PolicyOpen, "rm -rf ${PWD}/*", "workspace_deletion"},
+		{core.PolicyOpen, `rm -rf "$PWD/dist" ${PWD%/*}x`, ""},
+		{core.PolicyOpen, "find . -type f -delete", "workspace_deletion"},
+		{core.PolicyOpen, "find . -type f -name '*.pyc' -delete", ""},
+		{core.PolicyOpen, "trap 'git push' EXIT; ls", "git_not_allowed"},
+		{core.PolicyOpen, "trap 'rm -f x' EXIT; ls", ""},
 		{core.BashPolicy("unknown"), "ls", "command_not_allowed"},
 	}
 	for _, test := range tests {

@@ -1,7 +1,6 @@
 package bashpolicy
 
 import (
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,6 +50,10 @@ func (c *command) rules() *Refusal {
 		return c.cd()
 	case "rm":
 		return c.remove()
+	case "chmod":
+		return c.chmod()
+	case "gzip", "gunzip":
+		return c.gzip()
 	case "find":
 		return c.find()
 	case "sed":
@@ -71,6 +74,8 @@ func (c *command) rules() *Refusal {
 		return c.sort()
 	case "uniq":
 		return c.uniq()
+	case "printf":
+		return c.printf()
 	case "file":
 		return c.noOptions("C", "--compile")
 	case "du", "wc":
@@ -117,48 +122,20 @@ func (c *command) cd() *Refusal {
 	return nil
 }
 
-// remove keeps the workspace as a whole.
-func (c *command) remove() *Refusal {
-	for _, arg := range c.args {
-		if strings.HasPrefix(arg.text, "-") {
-			continue
-		}
-		if wholeWorkspace(arg) {
-			return refuse("workspace_deletion", "The repository may not be deleted wholesale. Name the files or directories to remove.")
-		}
-	}
-	return nil
-}
-
-// wholeWorkspace says that w names the repository, a directory above it or, by a pattern, all that is in one
-// of them.
-func wholeWorkspace(w word) bool {
-	p := w.text
-	if !strings.HasPrefix(p, "/") {
-		p = core.RepoDir + "/" + p
-	}
-	p = path.Clean(p)
-	for w.glob {
-		dir, last := path.Split(p)
-		if !matchesAll(last) {
-			break
-		}
-		p = path.Clean(dir)
-	}
-	return p == "/" || under(core.RepoDir, p)
-}
-
-// matchesAll says that a pattern leaves out next to nothing.
-func matchesAll(pattern string) bool {
-	return pattern != "" && pattern[0] != '.' && (strings.Trim(pattern, "*?.") == "" || strings.Trim(pattern, "*.[]!^") == "")
-}
-
 // sort may write a file by -o, which only the policies that write allow.
 func (c *command) sort() *Refusal {
 	if r := c.noOptions("", "--compress-program", "--files0-from"); r != nil || c.policy != readonly {
 		return r
 	}
 	return c.noOptions("o", "--output")
+}
+
+// printf may not set a variable: what follows could run under another PATH.
+func (c *command) printf() *Refusal {
+	if len(c.args) > 0 && strings.HasPrefix(c.args[0].text, "-v") {
+		return refuseOption(c.name, "-v")
+	}
+	return nil
 }
 
 // uniq writes its second operand.

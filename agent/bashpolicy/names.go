@@ -43,7 +43,7 @@ var testRunners = strings.Fields(`
 	phpunit pest rspec minitest ctest gotestsum`)
 
 // writers change the files that they are given.
-var writers = strings.Fields(`cp mv rm mkdir touch chmod chown tee cd tar gzip gunzip unzip uniq`)
+var writers = strings.Fields(`cp mv rm mkdir touch chmod chown tee cd tar gzip gunzip unzip uniq sort`)
 
 func allowedName(p core.BashPolicy, name string) bool {
 	if name == platformName {

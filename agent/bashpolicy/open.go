@@ -37,17 +37,40 @@ func openRules(file *syntax.File) *Refusal {
 	return refused
 }
 
-// openWords reads arguments; what is not known before it runs stands as "…".
+// openWords reads arguments; what is not known before it runs stands as "…". The directory is known: each
+// command line begins in the repository.
 func openWords(args []*syntax.Word) []word {
 	words := make([]word, len(args))
 	for i, arg := range args {
-		w, r := readWord(arg)
+		w, r := readWord(&syntax.Word{Parts: inRepository(arg.Parts)})
 		if r != nil {
 			w = literal("…")
 		}
 		words[i] = w
 	}
 	return words
+}
+
+// inRepository puts the repository's path in the place of $PWD.
+func inRepository(parts []syntax.WordPart) []syntax.WordPart {
+	out := make([]syntax.WordPart, len(parts))
+	for i, part := range parts {
+		switch p := part.(type) {
+		case *syntax.DblQuoted:
+			part = &syntax.DblQuoted{Dollar: p.Dollar, Parts: inRepository(p.Parts)}
+		case *syntax.ParamExp:
+			if p.Param != nil && p.Param.Value == "PWD" && plainExpansion(p) {
+				part = &syntax.Lit{Value: core.RepoDir}
+			}
+		}
+		out[i] = part
+	}
+	return out
+}
+
+// plainExpansion says that nothing is done to the variable's value.
+func plainExpansion(p *syntax.ParamExp) bool {
+	return !p.Excl && !p.Length && !p.Width && p.Index == nil && p.Slice == nil && p.Repl == nil && p.Exp == nil && p.Names == 0
 }
 
 // openCall judges one command line whose first word is the command.
@@ -62,6 +85,8 @@ func openCall(words []word, redirs []*syntax.Redirect) *Refusal {
 		return c.openFind()
 	case c.name == "eval":
 		return openText(joined(c.args))
+	case c.name == "trap" && len(c.args) > 1:
+		return openText(c.args[0].text)
 	case isShell(c.name):
 		return c.openShell(redirs)
 	case slices.Contains(wrappers, c.name):
@@ -135,7 +160,7 @@ func (c *command) openFind() *Refusal {
 			if i+1 < len(c.args) {
 				return openCall(c.args[i+1:], nil)
 			}
-		case text == "-mindepth" || text == "-maxdepth" || text == "-depth":
+		case text == "-mindepth" || text == "-maxdepth" || text == "-depth" || text == "-type":
 		case strings.HasPrefix(text, "-") || text == "(" || text == "!":
 			conditions = true
 		case i == 0 || len(roots) == i:

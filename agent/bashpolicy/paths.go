@@ -162,7 +162,7 @@ func (c *command) operand(w word) *Refusal {
 	return nil
 }
 
-// optionValue checks what is joined to an option. sort -o writes it.
+// optionValue checks what is joined to an option, which may be a file to write, as of sort -o.
 func (c *command) optionValue(w word) *Refusal {
 	if strings.HasPrefix(w.text, "=") {
 		w = w.from(1)
@@ -170,7 +170,7 @@ func (c *command) optionValue(w word) *Refusal {
 	if r := c.path(w); r != nil {
 		return r
 	}
-	if slices.Contains(writers, c.name) || c.name == "sort" {
+	if slices.Contains(writers, c.name) {
 		return protectGit(w)
 	}
 	return nil

@@ -84,6 +84,8 @@ type Store interface {
 	// PullRequest is the session's pull request, nil when there is none.
 	PullRequest(ctx context.Context, id core.SessionID) (*core.PullRequest, error)
 	Publication(ctx context.Context, session core.SessionID, id core.PublicationID) (core.Publication, error)
+	// CancelWaitingPublication ends an attempt that waits for GitHub; Conflict publish_not_waiting else.
+	CancelWaitingPublication(ctx context.Context, session core.SessionID, id core.PublicationID) error
 	// LastPublished is the newest publication of the session whose push was done, nil when none.
 	LastPublished(ctx context.Context, id core.SessionID) (*core.Publication, error)
 	Workers(ctx context.Context) ([]core.Worker, error)

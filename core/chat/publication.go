@@ -52,6 +52,18 @@ func (s *Service) RequestPublish(ctx context.Context, user core.User, id core.Se
 	})
 }
 
+// CancelPublish ends an attempt that waits for GitHub. Whoever may cancel a turn of the session may.
+func (s *Service) CancelPublish(ctx context.Context, user core.User, id core.SessionID, pub core.PublicationID) error {
+	_, rights, err := s.Open(ctx, user, id, "publish_cancel")
+	if err != nil {
+		return err
+	}
+	if !rights.MayCancel() {
+		return core.Fail(core.Forbidden, "not_owner", "Only the session's owner can cancel its publish.")
+	}
+	return s.store.CancelWaitingPublication(ctx, id, pub)
+}
+
 // Publication is one attempt of a session that the person may view.
 func (s *Service) Publication(ctx context.Context, user core.User, id core.SessionID, pub core.PublicationID) (core.Publication, error) {
 	if _, _, err := s.Open(ctx, user, id, "session_view"); err != nil {

@@ -122,7 +122,8 @@ func (m Model) ReportsCost() bool {
 	return strings.Contains(m.ModelBaseURL, "://openrouter.ai/")
 }
 
-// Sandbox bounds each session's container; Memory is MiB.
+// Sandbox bounds each session's container. Memory, Disk and DiskReserve are MiB, MaxAge is hours; Disk,
+// Inodes and DiskReserve 0 are no bound.
 type Sandbox struct {
 	Image      string  `env:"IMAGE"`
 	Runtime    string  `env:"RUNTIME" envDefault:"runc"`
@@ -133,6 +134,11 @@ type Sandbox struct {
 	PIDs       int64   `env:"PIDS" envDefault:"512"`
 	// CAFile is the bundle of authorities that sandboxes trust; empty means the host's.
 	CAFile string `env:"CA_FILE"`
+
+	Disk        int64 `env:"DISK" envDefault:"10240"`        // of one session's workspace
+	Inodes      int64 `env:"INODES" envDefault:"1000000"`    // of one session's workspace
+	DiskReserve int64 `env:"DISK_RESERVE" envDefault:"2048"` // that the host keeps free
+	MaxAge      int   `env:"MAX_AGE" envDefault:"24"`
 }
 
 // Load reads the process's environment for a role.
@@ -283,6 +289,18 @@ func (c *Config) checkWorker() []error {
 	if err := checkCAFile(c.Sandbox.CAFile); err != nil {
 		p = append(p, err)
 	}
+	if c.Sandbox.Disk != 0 && c.Sandbox.Disk < minDisk {
+		p = append(p, fmt.Errorf("SANDBOX_DISK must be 0 (no bound) or at least %d; it is in MiB", minDisk))
+	}
+	if c.Sandbox.Inodes != 0 && c.Sandbox.Inodes < minInodes {
+		p = append(p, fmt.Errorf("SANDBOX_INODES must be 0 (no bound) or at least %d", minInodes))
+	}
+	if c.Sandbox.DiskReserve < 0 {
+		p = append(p, errors.New("SANDBOX_DISK_RESERVE must be 0 (no reserve) or a number of MiB"))
+	}
+	if c.Sandbox.MaxAge < 1 {
+		p = append(p, errors.New("SANDBOX_MAX_AGE must be at least 1; it is in hours"))
+	}
 	if c.CloneDepth < 0 {
 		p = append(p, errors.New("CLONE_DEPTH must be 0 (everything) or a number of commits"))
 	}
@@ -291,6 +309,12 @@ func (c *Config) checkWorker() []error {
 	}
 	return p
 }
+
+// What a checkout and a few tools need: MiB, files.
+const (
+	minDisk   = 64
+	minInodes = 1000
+)
 
 // checkKeyFile looks at the file now, because the worker reads it when the pages are up already.
 func checkKeyFile(path string) error {

@@ -57,6 +57,9 @@ func TestParse_SaysOneThingOfAVariable(t *testing.T) {
 		"ALLOW_INSECURE_HTTP": {"maybe", "ALLOW_INSECURE_HTTP is not true or false"},
 		"SANDBOX_MAX_RUNNING": {"0", "SANDBOX_MAX_RUNNING must be at least 1"},
 		"SANDBOX_WARM":        {"-1", "SANDBOX_WARM must be 0 (none) or a number of sandboxes"},
+		"SANDBOX_DISK":        {"63", "SANDBOX_DISK must be 0 (no bound) or at least 64; it is in MiB"},
+		"SANDBOX_INODES":      {"999", "SANDBOX_INODES must be 0 (no bound) or at least 1000"},
+		"SANDBOX_MAX_AGE":     {"0", "SANDBOX_MAX_AGE must be at least 1; it is in hours"},
 	} {
 		vars := valid()
 		vars[variable] = test.value

@@ -71,7 +71,7 @@ func service(d *table, o network.Options) *network.Service {
 }
 
 func refusal(id core.SessionID, host string) core.EgressRecord {
-	return core.EgressRecord{SessionID: id, MessageID: "m", Host: host, Port: 443, Rule: "host_not_allowed", StartedAt: time.Now(), EndedAt: time.Now()}
+	return core.EgressRecord{SessionID: id, Host: host, Port: 443, Rule: "host_not_allowed", StartedAt: time.Now(), EndedAt: time.Now()}
 }
 
 func TestEgressPolicy_IsTheStricterModeWithBothLists(t *testing.T) {
@@ -111,6 +111,32 @@ func TestEgressPolicy_AnUnknownPolicyIsAnError(t *testing.T) {
 	s := service(&table{policy: core.EgressPolicy{Mode: core.EgressOpen}, fail: errors.New("no database")}, network.Options{Ceiling: core.EgressOpen})
 	if p, err := s.EgressPolicy(t.Context(), "s"); err == nil || p.Mode != "" {
 		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+func TestBegin_ConnectionsBelongToTheTurnAtWork(t *testing.T) {
+	t.Parallel()
+	d := &table{}
+	s := service(d, network.Options{})
+	s.RecordEgress(refusal("s", "before.example"))
+	first := s.Begin("s", "m1")
+	s.RecordEgress(refusal("s", "during.example"))
+	s.RecordEgress(refusal("other", "other.example"))
+	second := s.Begin("s", "m2")
+	first() // late: the next turn is at work already
+	s.RecordEgress(refusal("s", "next.example"))
+	second()
+	s.RecordEgress(refusal("s", "after.example"))
+	s.FlushAll(t.Context())
+	got := map[string]core.MessageID{}
+	for _, rows := range d.rows {
+		for _, r := range rows {
+			got[r.Host] = r.MessageID
+		}
+	}
+	want := map[string]core.MessageID{"before.example": "", "during.example": "m1", "other.example": "", "next.example": "m2", "after.example": ""}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
 	}
 }
 

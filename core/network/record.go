@@ -37,6 +37,7 @@ type pending struct {
 	rows    map[rowKey]core.EgressRow
 	dropped int // connections that found no room since the last log line
 	watches map[*watch]struct{}
+	turns   map[core.SessionID]core.MessageID // at work
 }
 
 // watch collects the refusals of one session for as long as a command runs.
@@ -46,14 +47,31 @@ type watch struct {
 }
 
 func newPending() pending {
-	return pending{rows: make(map[rowKey]core.EgressRow), watches: make(map[*watch]struct{})}
+	return pending{
+		rows: make(map[rowKey]core.EgressRow), watches: make(map[*watch]struct{}), turns: make(map[core.SessionID]core.MessageID),
+	}
 }
 
-// RecordEgress takes one decision. It never waits for the database: when too much waits to be written
+// Begin says that what a session's sandbox reaches belongs to a turn, until end is called.
+func (s *Service) Begin(session core.SessionID, message core.MessageID) (end func()) {
+	s.pending.mu.Lock()
+	defer s.pending.mu.Unlock()
+	s.pending.turns[session] = message
+	return func() {
+		s.pending.mu.Lock()
+		defer s.pending.mu.Unlock()
+		if s.pending.turns[session] == message {
+			delete(s.pending.turns, session)
+		}
+	}
+}
+
+// RecordEgress takes one decision about a connection of the session's turn, if there is one. It never waits for the database: when too much waits to be written
 // the record is dropped, which is counted and logged.
 func (s *Service) RecordEgress(r core.EgressRecord) {
 	s.pending.mu.Lock()
 	defer s.pending.mu.Unlock()
+	r.MessageID = s.pending.turns[r.SessionID]
 	s.pending.add(rowKey{r.SessionID, r.MessageID, r.Host, r.Port, r.Allowed, r.Rule}, core.EgressRow{
 		MessageID: r.MessageID, Host: r.Host, Port: r.Port, Allowed: r.Allowed, Rule: r.Rule,
 		Connections: 1, Sent: r.Sent, Received: r.Received, StartedAt: r.StartedAt, EndedAt: r.EndedAt,

@@ -19,17 +19,19 @@ type attempt struct {
 	repo    core.Repository
 	p       core.Publication
 
-	person core.User         // who asked
-	token  core.RepoToken    // for this attempt alone
-	known  *core.PullRequest // as we recorded it, nil before the first
-	pull   *core.PullRequest // as GitHub has it, nil when there is none
-	head   string            // of the session's branch on GitHub, "" when absent
+	person  core.User          // who asked
+	token   core.RepoToken     // for this attempt alone
+	known   *core.PullRequest  // as we recorded it, nil before the first
+	pull    *core.PullRequest  // as GitHub has it, nil when there is none
+	network core.EgressSummary // what the sandbox has reached
+	head    string             // of the session's branch on GitHub, "" when absent
 
 	merged int      // commits of others that were merged
 	theirs []string // the trees before and after that merge
 }
 
 func (a *attempt) run(ctx context.Context, ws core.PlatformWorkspace) (core.PublishResult, error) {
+	a.p.WaitingUntil, a.p.WaitingReason = time.Time{}, ""
 	if a.p.CreatedAt.IsZero() { // the agent's own: the row begins here
 		a.p.CreatedAt = time.Now()
 		if err := a.save(ctx, core.EventPublicationRequested); err != nil {
@@ -74,6 +76,9 @@ func (a *attempt) look(ctx context.Context) error {
 		return err
 	}
 	a.pull = ours(found, a.known)
+	if a.network, err = a.store.Egress(ctx, a.session.ID, 0); err != nil {
+		return err
+	}
 	a.head, err = a.mirror.RemoteHead(ctx, a.repo, a.token, a.session.Branch)
 	return err
 }

@@ -24,6 +24,8 @@ type Store interface {
 	PublicationByCommit(ctx context.Context, id core.SessionID, commit string) (*core.Publication, error)
 	// LastRequest is the text of the message that was worked on last, "" when none was.
 	LastRequest(ctx context.Context, id core.SessionID) (string, error)
+	// Egress sums up what the session's sandbox has reached, with its limit newest rows (0: all).
+	Egress(ctx context.Context, id core.SessionID, limit int) (core.EgressSummary, error)
 	User(ctx context.Context, id core.UserID) (core.User, error)
 }
 

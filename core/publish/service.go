@@ -42,6 +42,13 @@ type Service struct {
 	log          *slog.Logger
 }
 
+// maxWaits is how often one attempt waits for a rate limit, and the bounds are of one wait.
+const (
+	maxWaits    = 5
+	minimumWait = time.Minute
+	maximumWait = 70 * time.Minute
+)
+
 // finalTime bounds the writes that record an end.
 const finalTime = 15 * time.Second
 
@@ -80,10 +87,32 @@ func (s *Service) Publish(ctx context.Context, claim core.Claim, p core.Publicat
 		err = core.Fail(core.Conflict, "publish_cancelled", "The publish was cancelled before anything was sent to GitHub.").Because(err)
 	case cause != nil:
 		return core.PublishResult{}, err
+	case core.KindOf(err) == core.RateLimited && a.p.Waits < maxWaits:
+		return core.PublishResult{}, a.wait(ctx, err)
 	}
 	end, done := context.WithTimeout(context.WithoutCancel(ctx), finalTime)
 	defer done()
 	return core.PublishResult{}, errors.Join(err, s.Fail(end, claim, a.p, err))
+}
+
+// wait puts the attempt off until GitHub takes requests again; the claim of that time goes on from the
+// step that it had reached. Its error says so.
+func (a *attempt) wait(ctx context.Context, cause error) error {
+	limit, _ := errors.AsType[*core.Error](cause)
+	pause := max(minimumWait<<a.p.Waits, time.Until(limit.RetryAt)) // GitHub does not always say how long
+	until := time.Now().Add(min(pause, maximumWait)).UTC().Truncate(time.Second)
+	a.p.Waits++
+	a.p.WaitingUntil = until
+	a.p.WaitingReason = "GitHub's rate limit is used up. The publish goes on by itself after " + until.Format("15:04:05") + " UTC."
+	end, done := context.WithTimeout(context.WithoutCancel(ctx), finalTime)
+	defer done()
+	err := a.store.SavePublication(end, a.claim.Lease, a.p, core.PublicationChanged{
+		Type: core.EventPublicationWaiting, PublicationID: a.p.ID, CommitSHA: a.p.CommitSHA,
+		Code: limit.Code, Message: a.p.WaitingReason, Until: &until,
+	})
+	waiting := core.Fail(core.RateLimited, limit.Code, a.p.WaitingReason).Because(cause)
+	waiting.RetryAt = until
+	return errors.Join(waiting, err)
 }
 
 // Fail records the end of an attempt that did not succeed.

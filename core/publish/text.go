@@ -112,11 +112,13 @@ func (a *attempt) block(w words, limit int, changes []mirror.Change) string {
 	plus, minus := core.Totals(files)
 	list := section(fmt.Sprintf("**Changed files** (%d, +%d −%d)", len(changes), plus, minus), lines, room)
 	room -= len(list)
+	network := section("**Network of the sandbox**", networkLines(a.network), room)
+	room -= len(network)
 	out := make([]string, len(a.p.LeftOut))
 	for i, l := range a.p.LeftOut {
 		out[i] = code(l)
 	}
-	return beginMark + "\n" + summary + list + section("**Left out of this pull request**", out, room) + foot
+	return beginMark + "\n" + summary + list + section("**Left out of this pull request**", out, room) + network + foot
 }
 
 // section lists lines under a heading within limit bytes and says how many are missing.

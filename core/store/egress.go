@@ -30,7 +30,7 @@ type egressKey struct {
 func keyOf(r core.EgressRow) egressKey { return egressKey{r.Host, r.Port, r.Allowed, r.Rule} }
 
 // RecordEgress adds to what a session's sandbox has reached, and appends egress_refused once for each
-// host and rule of a turn. Above core.MaxEgressRows new hosts are summed without their names.
+// host and rule of a turn that forbade it. Above core.MaxEgressRows new hosts are summed without their names.
 // NotFound when the session is gone.
 func (s *Store) RecordEgress(ctx context.Context, session core.SessionID, rows []core.EgressRow) error {
 	return s.InTx(ctx, func(tx *Tx) error {
@@ -88,7 +88,7 @@ func newRefusals(known map[egressKey]core.MessageID, rows []core.EgressRow) []co
 	var fresh []core.EgressRow
 	for _, row := range rows {
 		r := refusal{row.MessageID, row.Host, row.Rule}
-		if row.Allowed || row.Host == "" || told[r] || count[row.MessageID] >= maxRefusedEvents {
+		if row.Allowed || row.Host == "" || slices.Contains(core.EgressFailures(), row.Rule) || told[r] || count[row.MessageID] >= maxRefusedEvents {
 			continue
 		}
 		told[r] = true
@@ -180,9 +180,9 @@ func readEgress(ctx context.Context, q querier, session core.SessionID, limit in
 	var sum core.EgressSummary
 	rows, err := q.Query(ctx, `
 		SELECT coalesce(message_id::text, ''), host, port, allowed, rule, connections, sent, received, started_at, ended_at,
-			count(*) OVER (), count(*) FILTER (WHERE allowed) OVER (), count(*) FILTER (WHERE NOT allowed) OVER (),
+			count(*) OVER (), count(*) FILTER (WHERE allowed) OVER (), count(*) FILTER (WHERE NOT allowed AND rule <> ALL ($3)) OVER (),
 			(sum(sent) OVER ())::bigint, (sum(received) OVER ())::bigint
-		FROM egress_log WHERE session_id = $1 ORDER BY ended_at DESC, host, port, rule LIMIT nullif($2, 0)`, session, limit)
+		FROM egress_log WHERE session_id = $1 ORDER BY ended_at DESC, host, port, rule LIMIT nullif($2, 0)`, session, limit, core.EgressFailures())
 	if err != nil {
 		return sum, fmt.Errorf("read egress: %w", err)
 	}

@@ -91,7 +91,7 @@ func TestRecordEgress_TellsARefusalOnceATurn(t *testing.T) {
 		record(t, s, id, refused(turn, "evil.example"), other)
 	}
 	private := refused(turn, "evil.example")
-	private.Rule = "address_private"
+	private.Rule = "address_not_public"
 	record(t, s, id, private)
 	events := egressEvents(t, s, id)
 	if len(events) != 2 || events[0].MessageID != turn || events[0].Producer != core.ByPlatform {

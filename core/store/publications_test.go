@@ -45,6 +45,7 @@ func TestRequestPublish_OneAtATime(t *testing.T) {
 	must(t, err)
 	want := in
 	want.ID, want.Step, want.LeftOut, want.CreatedAt = ids[0], core.PublishRequested, []string{}, got.CreatedAt
+	want.Conflicts = []string{}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("publication (-want +got):\n%s", diff)
 	}
@@ -89,6 +90,9 @@ func TestPublication_TheLedgerThroughItsSteps(t *testing.T) {
 		want.FinishedAt = got.FinishedAt
 		if want.LeftOut == nil {
 			want.LeftOut = []string{}
+		}
+		if want.Conflicts == nil {
+			want.Conflicts = []string{}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("at %s (-want +got):\n%s", p.Step, diff)

@@ -13,6 +13,8 @@ import (
 // capture records what the work tree looks like now: the diff, then a checkpoint. Both are best
 // effort: a failure is an event, and the turn ends as it would have. It returns the changed files.
 func (p *Processor) capture(ctx context.Context, claim core.Claim, msg core.Message, ws core.PlatformWorkspace, log *slog.Logger) []core.ChangedFile {
+	ctx, done := final(ctx)
+	defer done()
 	if _, err := ws.KillAll(ctx); err != nil {
 		p.captureFailed(ctx, claim, msg, "diff", err, log)
 		return nil
@@ -53,6 +55,8 @@ func (p *Processor) checkpoint(ctx context.Context, claim core.Claim, msg core.M
 }
 
 func (p *Processor) captureFailed(ctx context.Context, claim core.Claim, msg core.Message, what string, cause error, log *slog.Logger) {
+	ctx, done := final(ctx)
+	defer done()
 	log.WarnContext(ctx, "capture failed", "what", what, "code", core.CodeOf(cause), "error", cause)
 	err := p.Store.Append(ctx, claim.Lease, core.ByPlatform, msg.ID, core.CaptureFailed{What: what, Code: core.CodeOf(cause), Message: core.MessageOf(cause)})
 	if err != nil && !errors.Is(err, core.ErrLeaseLost) {

@@ -34,12 +34,20 @@ func (p *Processor) serveMessage(ctx context.Context, claim core.Claim, log *slo
 		p.failQueued(ctx, claim, msg, context.Cause(ctx), log)
 		return
 	}
-	started, err := p.Store.StartMessage(ctx, claim.Lease, msg.ID, p.Agent.Model())
+	started, err := p.start(ctx, claim, msg)
 	if err != nil {
 		p.failQueued(ctx, claim, msg, err, log)
 		return
 	}
 	p.turn(ctx, claim, started, ws, log)
+}
+
+// start makes the message a working one. A cancel in this moment must not leave open whether it works:
+// nobody would write its end.
+func (p *Processor) start(ctx context.Context, claim core.Claim, msg core.Message) (core.Message, error) {
+	whole, done := final(ctx)
+	defer done()
+	return p.Store.StartMessage(whole, claim.Lease, msg.ID, p.Agent.Model())
 }
 
 // failQueued ends a message that never started. A lost lease and a shutdown leave it queued, to be
@@ -61,19 +69,21 @@ func (p *Processor) failQueued(ctx context.Context, claim core.Claim, msg core.M
 
 // turn runs the agent on a working message and writes its end, whatever happens.
 func (p *Processor) turn(ctx context.Context, claim core.Claim, msg core.Message, ws core.PlatformWorkspace, log *slog.Logger) {
+	defer p.Network.Begin(claim.Session.ID, msg.ID)()
 	rec := newRecorder(p, claim, msg)
 	result, runErr := p.runAgent(ctx, claim, msg, ws, rec)
 	partial := rec.close()
 
-	end, done := final(ctx)
-	defer done()
 	if errors.Is(context.Cause(ctx), core.ErrLeaseLost) || errors.Is(runErr, core.ErrLeaseLost) {
-		log.WarnContext(end, "turn lost its lease")
+		log.WarnContext(ctx, "turn lost its lease")
 		return
 	}
 	f := outcome(context.Cause(ctx), runErr, result, partial)
 	f.MessageID = msg.ID
-	f.Changed = p.capture(end, claim, msg, ws, log)
+	f.Changed = p.capture(ctx, claim, msg, ws, log)
+	end, done := final(ctx) // what a sandbox that hangs has taken of the time is not taken from this
+	defer done()
+	p.Network.Flush(end, claim.Session.ID)
 	if f.State == core.Failed {
 		log.WarnContext(end, "turn failed", "code", f.FailureCode, "error", runErr)
 	}
@@ -131,7 +141,8 @@ func (p *Processor) runAgent(ctx context.Context, claim core.Claim, msg core.Mes
 		SessionID: s.ID, MessageID: msg.ID, Profile: "main", Policy: s.BashPolicy,
 		Summary: s.Summary, Conversation: conversation, Activity: activity, Request: msg.Text, Workspace: state, Limits: msg.Limits,
 	}
-	return p.Agent.Run(ctx, req, ws, agentPublisher{p: p, claim: claim, message: msg, workspace: ws}, rec)
+	watched := watchedWorkspace{Workspace: ws, network: p.Network, session: s.ID}
+	return p.Agent.Run(ctx, req, watched, agentPublisher{p: p, claim: claim, message: msg, workspace: ws}, rec)
 }
 
 // workspaceState is what the records say of the session's workspace.
@@ -139,7 +150,7 @@ func (p *Processor) workspaceState(ctx context.Context, s core.ChatSession, chan
 	pr, err := p.Store.PullRequest(ctx, s.ID)
 	return core.WorkspaceState{
 		Repository: s.Repository.FullName(), Branch: s.Branch, BaseBranch: s.BaseBranch, BaseSHA: s.BaseSHA,
-		Changed: changed, PullRequest: describe(pr),
+		Changed: changed, PullRequest: describe(pr), Network: p.policy(ctx, s),
 	}, err
 }
 
@@ -191,6 +202,7 @@ type agentPublisher struct {
 
 // PublishPullRequest publishes the work tree as it is now.
 func (a agentPublisher) PublishPullRequest(ctx context.Context, title, body string) (core.PublishResult, error) {
+	a.p.Network.Flush(ctx, a.claim.Session.ID) // the pull request's text tells of it
 	id := core.NewID[core.PublicationID]()
 	return a.p.Publisher.Publish(ctx, a.claim, core.Publication{
 		ID: id, SessionID: a.claim.Session.ID, MessageID: a.message.ID, RequestedBy: a.claim.Session.OwnerID,

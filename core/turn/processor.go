@@ -20,7 +20,7 @@ const (
 	finalTime = 90 * time.Second
 )
 
-// Options are the processor's dependencies; all but Budgets and Ready are required.
+// Options are the processor's dependencies; all but Network, Budgets and Ready are required.
 type Options struct {
 	Store     Store
 	Sandboxes Sandboxes
@@ -29,6 +29,8 @@ type Options struct {
 	Publisher Publisher
 	Signals   Signals
 	Redactor  Redactor
+	// Network is nil where sandboxes reach nothing.
+	Network Network
 	// Budgets cap the money of sessions and of persons; none by default.
 	Budgets core.Budgets
 	// Worker is how this process appears in the table; its Capacity, how many sessions are served at
@@ -49,6 +51,9 @@ type Processor struct {
 
 // NewProcessor makes a processor; Run starts it.
 func NewProcessor(o Options) *Processor {
+	if o.Network == nil {
+		o.Network = noNetwork{}
+	}
 	return &Processor{Options: o, slots: make(chan struct{}, max(1, o.Worker().Capacity))}
 }
 

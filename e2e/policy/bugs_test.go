@@ -254,3 +254,42 @@ func TestOpen_EveryCallBeginsInTheRepository(t *testing.T) {
 		t.Errorf("deleting the repository: %+v", r)
 	}
 }
+
+// Not even a script takes the repository's folder away from the next call.
+func TestOpen_TheRepositoryStays(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for _, take := range []string{"mv /workspace/repo /workspace/home/away", "mv /workspace/repo /tmp/away", "rm -rf /workspace/repo", "rmdir /workspace/repo", "chmod 0 /workspace/repo"} {
+		s.call(t, "write", map[string]any{"path": "/tmp/take.sh", "content": take + "\n"})
+		s.bash(t, "bash /tmp/take.sh; rm /tmp/take.sh", 60)
+		want(t, take, s.bash(t, "pwd && touch x && ls x", 60), "/workspace/repo\nx")
+	}
+}
+
+// A disk that is full costs the new text of a file and never the old one.
+func TestTools_AFullDiskLeavesTheOldFile(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	setup := `mkdir /tmp/full && cd /tmp/full && { echo first; head -c 900000 /dev/zero | tr '\0' 'x'; } > f.txt && chmod 750 f.txt && ls -l f.txt && sha256sum f.txt > ../sum &&
+		{ cat /dev/zero > ../fill || true; } 2> /dev/null && df --output=avail /tmp | tail -1`
+	if r := run(t, s, core.Command{Shell: setup}); r.Exit != 0 || !strings.HasSuffix(output(r), " 0\n") {
+		t.Fatalf("exit %d: %s", r.Exit, output(r))
+	}
+	r := s.call(t, "edit", map[string]any{"path": "/tmp/full/f.txt", "oldText": "first", "newText": "second"})
+	if r.Outcome != agent.OutcomeError || r.Code != "disk_full" {
+		t.Errorf("edit on a full disk: %+v", r)
+	}
+	r = s.call(t, "write", map[string]any{"path": "/tmp/full/new.txt", "content": strings.Repeat("new\n", 10_000)})
+	if r.Outcome != agent.OutcomeError || r.Code != "disk_full" {
+		t.Errorf("write on a full disk: %+v", r)
+	}
+	want(t, "what is there", s.bash(t, "cd /tmp/full && sha256sum --quiet -c ../sum && ls -A && stat -c '%a' f.txt", 60), "f.txt\n750")
+	if r := run(t, s, core.Command{Shell: "rm /tmp/fill"}); r.Exit != 0 {
+		t.Fatalf("%s", output(r))
+	}
+	r = s.call(t, "edit", map[string]any{"path": "/tmp/full/f.txt", "oldText": "first", "newText": "second"})
+	if r.Outcome != agent.OutcomeOK {
+		t.Errorf("edit with room again: %+v", r)
+	}
+	want(t, "the mode", s.bash(t, "head -n 1 /tmp/full/f.txt && stat -c '%a' /tmp/full/f.txt", 60), "second\n750")
+}

@@ -14,5 +14,14 @@ func TestConformance(t *testing.T) {
 	sandboxtest.Run(t, func(t *testing.T) core.PlatformWorkspace {
 		t.Helper()
 		return start(t, r, spec()).Client
-	}, sandboxtest.CommandsReal)
+	}, sandboxtest.CommandsReal, sandboxtest.Contained)
+}
+
+func TestAttacks(t *testing.T) {
+	t.Parallel()
+	r := dockertest.New(t)
+	sandboxtest.Attacks(t, func(t *testing.T) core.PlatformWorkspace {
+		t.Helper()
+		return start(t, r, spec()).Client
+	}, sandboxtest.CommandsReal, sandboxtest.Contained)
 }

@@ -142,9 +142,9 @@ func namespaceControls() []control {
 			inside: "awk -F: 'NR > 2 {print $1}' /proc/net/dev | tr -d ' '; awk 'NR > 1' /proc/net/route | wc -l", prints: "lo\n0",
 		},
 		{
-			name: "resolver", why: "the host's resolvers are nobody's business",
-			set:    func(m *made) { m.host.DNS = []string{"127.0.0.1"} },
-			daemon: func(c container.InspectResponse) any { return c.HostConfig.DNS }, want: "[127.0.0.1]",
+			name: "resolver", why: "the toolbox gives each name its address; the host's resolvers and domains are nobody's business",
+			set:    func(m *made) { m.host.DNS, m.host.DNSSearch = []string{"127.0.0.1"}, []string{"."} },
+			daemon: func(c container.InspectResponse) any { return []any{c.HostConfig.DNS, c.HostConfig.DNSSearch} }, want: "[[127.0.0.1] [.]]",
 			inside: "cat /etc/resolv.conf; getent hosts localhost | wc -l", prints: "nameserver 127.0.0.1\n1",
 		},
 		{
@@ -173,8 +173,9 @@ func namespaceControls() []control {
 			inside: "grep -c docker /proc/self/cgroup; find /sys/fs/cgroup -type f -writable 2>/dev/null | wc -l", prints: "0\n0",
 		},
 		{
-			name: "no kernel settings", why: "the kernel's settings are the host's",
-			daemon: func(c container.InspectResponse) any { return len(c.HostConfig.Sysctls) }, want: "0",
+			name: "one kernel setting", why: "the toolbox, which has no capability, listens on the ports of names; all others are the host's",
+			set:    func(m *made) { m.host.Sysctls = map[string]string{"net.ipv4.ip_unprivileged_port_start": "0"} },
+			daemon: func(c container.InspectResponse) any { return c.HostConfig.Sysctls }, want: "map[net.ipv4.ip_unprivileged_port_start:0]",
 			inside: "find /proc/sys -type f -writable 2>/dev/null | wc -l; (: >> /proc/sys/net/ipv4/ip_forward) 2>/dev/null || echo refused", prints: "0\nrefused",
 		},
 	}
@@ -196,7 +197,7 @@ func limitControls() []control {
 			daemon: func(c container.InspectResponse) any {
 				return []any{c.HostConfig.OomScoreAdj, c.HostConfig.OomKillDisable != nil && *c.HostConfig.OomKillDisable}
 			}, want: "[500 false]",
-			inside: "cat /proc/self/oom_score_adj; (echo -900 > /proc/self/oom_score_adj) 2>/dev/null || echo refused", prints: "500\nrefused", gvisor: "0\nrefused",
+			inside: "cat /proc/self/oom_score_adj; (echo -900 > /proc/self/oom_score_adj) 2>/dev/null || echo refused", prints: "500\nrefused", gvisor: "0", // its own number; the host's is the sentry's
 		},
 		{
 			name: "processors", why: "a busy sandbox leaves the others their share",
@@ -209,7 +210,7 @@ func limitControls() []control {
 			name: "processor priority", why: "the host's services come first when all are busy",
 			set:    func(m *made) { m.host.CPUShares = 512 },
 			daemon: func(c container.InspectResponse) any { return c.HostConfig.CPUShares }, want: "512",
-			inside: "test $(cat /sys/fs/cgroup/cpu/cpu.shares /sys/fs/cgroup/cpu.weight 2>/dev/null) -lt 1024 && echo less", prints: "less",
+			inside: "test $(cat /sys/fs/cgroup/cpu/cpu.shares /sys/fs/cgroup/cpu.weight 2>/dev/null) -lt 1024 && echo less || echo 'not shown'", prints: "less", gvisor: "not shown",
 		},
 		{
 			name: "process count", why: "a fork bomb ends at it",
@@ -230,6 +231,9 @@ func limitControls() []control {
 			name: "file limits", why: "no core dumps, which hold memory, and a bounded number of open files",
 			set: func(m *made) {
 				m.host.Ulimits = []*units.Ulimit{{Name: "core"}, {Name: "nofile", Soft: 4096, Hard: 4096}}
+				if m.limits.DiskBytes > 0 { // no single file grows above the workspace's budget
+					m.host.Ulimits = append(m.host.Ulimits, &units.Ulimit{Name: "fsize", Soft: m.limits.DiskBytes, Hard: m.limits.DiskBytes})
+				}
 				if m.runtime == gvisor { // see pidsLimit
 					m.host.Ulimits = append(m.host.Ulimits, &units.Ulimit{Name: "nproc", Soft: m.limits.PIDs, Hard: m.limits.PIDs})
 				}
@@ -237,13 +241,30 @@ func limitControls() []control {
 			daemon: func(c container.InspectResponse) any {
 				var all []string
 				for _, u := range c.HostConfig.Ulimits {
-					if u.Name != "nproc" {
+					if u.Name != "nproc" && u.Name != "fsize" {
 						all = append(all, u.String())
 					}
 				}
 				return all
 			}, want: "[core=0:0 nofile=4096:4096]",
 			inside: "ulimit -Hc; ulimit -Hn", prints: "0\n4096",
+		},
+		{
+			name: "file size", why: "one file never takes more than the workspace's budget, however quickly it is written",
+			set: func(m *made) {
+				if m.limits.DiskBytes > 0 {
+					m.host.Ulimits = append(m.host.Ulimits, &units.Ulimit{Name: "fsize", Soft: m.limits.DiskBytes, Hard: m.limits.DiskBytes})
+				}
+			},
+			daemon: func(c container.InspectResponse) any {
+				for _, u := range c.HostConfig.Ulimits {
+					if u.Name == "fsize" {
+						return u.Hard
+					}
+				}
+				return "none"
+			}, want: "$filesize",
+			inside: "ulimit -Hf", prints: "$fileblocks",
 		},
 	}
 }

@@ -48,7 +48,7 @@ func New(dir string) (*Workspace, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	w := &Workspace{layout: layout, files: files, jail: jail, served: make(chan error, 1), stop: stop}
 	ours, theirs := net.Pipe()
-	go func() { w.served <- server.Serve(ctx, theirs, files, &shell{jail: jail}) }()
+	go func() { w.served <- server.Serve(ctx, theirs, files, &shell{jail: jail}, nil) }()
 	if w.Client, err = toolbox.Dial(ctx, ours, toolbox.Options{}); err != nil {
 		return nil, errors.Join(err, w.end())
 	}

@@ -30,7 +30,11 @@ type daemon struct {
 
 func startDaemon(t *testing.T) *daemon {
 	t.Helper()
-	d := &daemon{box: startBox(t)}
+	return hold(startBox(t))
+}
+
+func hold(b *box) *daemon {
+	d := &daemon{box: b}
 	go func() {
 		buf := make([]byte, 64<<10)
 		for {

@@ -17,14 +17,9 @@ var (
 	errFinished  = errors.New("the request has finished")
 	errWriteHang = errors.New("the toolbox does not read")
 	errBroken    = errors.New("the toolbox read something that was not sent to it")
+	errGone      = errors.New("the stream ended")
 	errLate      = errors.New("the toolbox did not answer in time")
 )
-
-// egressNotAvailable is why every connection out of a sandbox is refused.
-const egressNotAvailable = "egress_not_available"
-
-// maxRefused bounds the refusals that wait to be written.
-const maxRefused = 64
 
 // maxHeld bounds the results of all requests that have not finished. Bytes.
 const maxHeld = 2 * wire.MaxResult
@@ -49,6 +44,9 @@ func (c *Client) fail(cause error) {
 	c.err = cause
 	calls := c.calls
 	c.calls = nil
+	for _, conn := range c.egress.open {
+		conn.end(cause)
+	}
 	close(c.done)
 	c.mu.Unlock()
 	for _, call := range calls {
@@ -65,6 +63,9 @@ func (c *Client) readLoop(frames *wire.Reader) {
 		f, err := frames.Next()
 		if err == nil {
 			err = c.accept(f)
+		}
+		if errors.Is(err, io.EOF) {
+			err = errGone // EOF is how a request's data ends, when all is well
 		}
 		if err != nil {
 			c.fail(fmt.Errorf("read from the toolbox: %w", err))
@@ -86,9 +87,10 @@ func (c *Client) accept(f wire.Frame) error {
 		return nil
 	case wire.Broken:
 		return errBroken
-	case wire.EgressConnect:
-		return c.refuseEgress(f.Stream)
 	default:
+	}
+	if f.Stream >= wire.FirstEgress {
+		return c.acceptEgress(f)
 	}
 	call := c.calls[f.Stream]
 	if call == nil {
@@ -120,17 +122,6 @@ func (c *Client) accept(f wire.Frame) error {
 	}
 }
 
-// refuseEgress answers a connection that a program in the sandbox wants. A toolbox that asks faster
-// than answers can be written is ended: the reader does not wait.
-func (c *Client) refuseEgress(stream uint32) error {
-	select {
-	case c.refused <- wire.Frame{Type: wire.EgressRefuse, Stream: stream, Payload: []byte(egressNotAvailable)}:
-		return nil
-	default:
-		return wire.ErrOverrun
-	}
-}
-
 func (c *Client) writeLoop() {
 	defer c.loops.Done()
 	for {
@@ -138,8 +129,6 @@ func (c *Client) writeLoop() {
 		select {
 		case <-c.done:
 			return
-		case f := <-c.refused:
-			b = c.seal.Append(nil, f)
 		case b = <-c.out:
 		}
 		// Not every stream has deadlines; closing ends a write on all of them.
@@ -204,7 +193,7 @@ func (c *Client) open(room int) (uint32, *call, error) {
 		return 0, nil, busy()
 	}
 	c.last++
-	call := &call{inbox: wire.NewInbox(), credit: wire.NewAllowance(), room: room, finished: make(chan struct{})}
+	call := &call{inbox: wire.NewInbox(wire.Window), credit: wire.NewAllowance(wire.Window), room: room, finished: make(chan struct{})}
 	c.calls[c.last] = call
 	return c.last, call, nil
 }

@@ -260,40 +260,6 @@ func TestClient_WordsErrorsItself(t *testing.T) {
 	}
 }
 
-func TestClient_RefusesEgress(t *testing.T) {
-	t.Parallel()
-	ours, theirs := net.Pipe()
-	refused := make(chan wire.Frame, 1)
-	go func() {
-		frames := wire.NewReader(theirs)
-		for {
-			f, err := frames.Next()
-			if err != nil {
-				return
-			}
-			switch f.Type {
-			case wire.Hello:
-				nonce, _, _ := wire.ParseHello(f.Payload)
-				frames.Seal = wire.SealOf(nonce)
-				out := wire.Frame{Type: wire.HelloOK, Payload: f.Payload}.Append(nil)
-				_, _ = theirs.Write(frames.Seal.Append(out, wire.Frame{Type: wire.EgressConnect, Stream: 9, Payload: []byte("example.com:443")}))
-			case wire.EgressRefuse:
-				f.Payload = bytes.Clone(f.Payload)
-				refused <- f
-			default:
-			}
-		}
-	}()
-	c, err := toolbox.Dial(t.Context(), ours, toolbox.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	if f := <-refused; f.Stream != 9 || string(f.Payload) != "egress_not_available" {
-		t.Errorf("%+v, %q", f, f.Payload)
-	}
-}
-
 func TestDial_SilentToolboxIsLost(t *testing.T) {
 	t.Parallel()
 	ours, theirs := net.Pipe()

@@ -34,6 +34,7 @@ func (c *Client) Run(ctx context.Context, cmd core.Command) (core.CommandResult,
 		KeepHead: min(orDefault(cmd.KeepHead, defaultKeepHead), maxKeep),
 		KeepTail: min(orDefault(cmd.KeepTail, defaultKeepTail), maxKeep),
 		MaxLog:   maxLog,
+		MaxBytes: c.opts.Budget.Bytes, MaxEntries: c.opts.Budget.Entries, MinFree: c.opts.Budget.MinFree,
 	}
 	for _, e := range cmd.Env {
 		args.Env = append(args.Env, []byte(e))
@@ -70,7 +71,7 @@ func commandResult(args wire.RunArgs, r wire.RunResult) (core.CommandResult, boo
 	kept := int64(len(r.Head) + len(r.Tail))
 	if len(r.Head) > args.KeepHead || len(r.Tail) > args.KeepTail || r.Total < kept ||
 		r.Lines < 0 || r.Lines > r.Total || r.Exit < 0 || r.Exit > 255 || r.Survivors < 0 ||
-		r.Duration < 0 || r.Signal != "" && !signalName.MatchString(r.Signal) {
+		r.Duration < 0 || r.Memory < 0 || r.Memory > 0 && !r.OOMKilled || r.Signal != "" && !signalName.MatchString(r.Signal) {
 		return core.CommandResult{}, false
 	}
 	out := core.CommandResult{
@@ -78,13 +79,17 @@ func commandResult(args wire.RunArgs, r wire.RunResult) (core.CommandResult, boo
 		Signal:    r.Signal,
 		TimedOut:  r.TimedOut,
 		OOMKilled: r.OOMKilled,
+		OverQuota: r.OverQuota,
+		HostFull:  r.HostFull,
 		Survivors: r.Survivors,
-		Head:      r.Head,
-		Tail:      r.Tail,
-		Total:     r.Total,
-		Lines:     r.Lines,
-		Omitted:   r.Total - kept,
-		Duration:  time.Duration(r.Duration) * time.Microsecond,
+
+		MemoryLimit: r.Memory,
+		Head:        r.Head,
+		Tail:        r.Tail,
+		Total:       r.Total,
+		Lines:       r.Lines,
+		Omitted:     r.Total - kept,
+		Duration:    time.Duration(r.Duration) * time.Microsecond,
 	}
 	if r.Logged && args.LogName != "" {
 		out.LogPath = core.OutputDir + "/" + args.LogName

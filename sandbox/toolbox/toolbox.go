@@ -26,6 +26,14 @@ type Options struct {
 	// Answer is how long any request may take, beside the time that a command is given; 0 means 60 s.
 	// Work is what one that moves a whole work tree may take instead; 0 means 15 min.
 	Answer, Work time.Duration
+	Budget       Budget // of every command
+}
+
+// Budget is what the workspace may hold; a command that lets it grow above that is ended. 0 is no bound.
+type Budget struct {
+	Bytes   int64
+	Entries int64
+	MinFree int64 // what the file system below it must have left, in bytes
 }
 
 func (o Options) withDefaults() Options {
@@ -56,10 +64,8 @@ type Client struct {
 	// programs is held (one token) by the request that runs programs. The toolbox serves them one
 	// after the other; waiting here, none of them uses up its time.
 	programs chan struct{}
-	// refused are answers that the reader itself gives.
-	refused chan wire.Frame
-	done    chan struct{} // closed with err set
-	loops   sync.WaitGroup
+	done     chan struct{} // closed with err set
+	loops    sync.WaitGroup
 
 	mu       sync.Mutex
 	err      error
@@ -68,6 +74,7 @@ type Client struct {
 	held     int    // bytes of results that have not finished
 	pings    int    // unanswered
 	received int64  // frames, for the heartbeat
+	egress   egressStreams
 }
 
 var _ core.PlatformWorkspace = (*Client)(nil)
@@ -82,7 +89,6 @@ func Dial(ctx context.Context, stream io.ReadWriteCloser, opts Options) (*Client
 		out:      make(chan []byte),
 		done:     make(chan struct{}),
 		programs: make(chan struct{}, 1),
-		refused:  make(chan wire.Frame, maxRefused),
 		calls:    map[uint32]*call{},
 	}
 	frames := wire.NewReader(stream)

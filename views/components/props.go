@@ -231,6 +231,7 @@ type PullRequestProps struct {
 	Now       time.Time
 	// Publishing holds the steps of an unfinished publish.
 	Publishing []StepProps
+	CancelURL  string // POST ends a publish that waits, "" when that cannot be
 	Outcome    string // "Pull request #41 is open.", "Already published, nothing new."
 	Failure    *FailureProps
 	LeftOut    []string // paths that were not published
@@ -258,7 +259,7 @@ type NetworkProps struct {
 type ConnectionProps struct {
 	Host        string // untrusted; "" stands for hosts without names of their own
 	Port        int
-	Allowed     bool
+	Outcome     string // allowed, refused or failed
 	Rule        string // id
 	Reason      string // the rule in words, in one sentence
 	Connections int64

@@ -71,10 +71,12 @@ func session(l layout.Props, s stage) pages.SessionProps {
 	p.Provision = provision(now, s)
 	p.PullRequest = components.PullRequestProps{SessionID: id(1), Now: now}
 	p.Changes = components.ChangesProps{SessionID: id(1), Now: now}
+	p.Network = components.NetworkProps{SessionID: id(1), Mode: "open", Now: now, ListURL: "/installations/11/repositories/21/network"}
 	if s == working {
 		p.Queue = components.QueueProps{SessionID: id(1), Messages: []components.QueuedProps{{MessageID: id(4), Text: "Then add a line to the changelog."}}}
 	}
 	if s == done {
+		p.Network = network(now)
 		p.Head.CanPublish, p.Head.Files, p.Head.Additions, p.Head.Deletions = true, 4, 61, 9
 		pull := components.PullRequestProps{
 			SessionID: id(1), Number: 41, URL: "https://github.com/octo-org/ledger/pull/41", State: "open", Title: "Round half cents to even when a posting is split",

@@ -80,6 +80,11 @@ func Resolve(id, publication string) string {
 	return Session(id) + "/publications/" + url.PathEscape(publication) + "/resolve"
 }
 
+// CancelPublish ends a publish that waits for GitHub: POST.
+func CancelPublish(id, publication string) string {
+	return Session(id) + "/publications/" + url.PathEscape(publication) + "/cancel"
+}
+
 // Cancel asks the active turn to stop: POST.
 func Cancel(id string) string { return Session(id) + "/cancel" }
 

@@ -60,7 +60,7 @@ func NewDaemon(t testing.TB, options DaemonOptions) *Daemon {
 // with the daemon.
 func (d *Daemon) Config(t testing.TB) docker.Config {
 	t.Helper()
-	return docker.Config{Host: d.Host(), Image: Image(t), Runtime: "runc", Instance: "test-" + core.NewID[string]()}
+	return docker.Config{Host: d.Host(), Image: Image(t), Runtime: Runtime(), Instance: "test-" + core.NewID[string]()}
 }
 
 // Docker runs the docker command against this daemon and returns what it printed.

@@ -7,6 +7,13 @@ import (
 	"agent-sandboxing/sandbox/toolbox/wire"
 )
 
+// maxAnswer bounds a result, which is cut before its JSON could exceed wire.MaxResult. Bytes, as
+// encodedSize estimates them.
+const maxAnswer = 3 << 20
+
+// encodedSize is about what bytes of a name or line, with the numbers beside them, take as JSON.
+func encodedSize(b []byte) int { return len(b)*4/3 + 64 }
+
 // answer performs one request. A result may come with an error: what a cancelled command had written.
 func (s *server) answer(ctx context.Context, head wire.Call[json.RawMessage], c *call) (any, error) {
 	switch head.Verb {
@@ -27,7 +34,11 @@ func (s *server) answer(ctx context.Context, head wire.Call[json.RawMessage], c 
 	case wire.VerbSearch:
 		return with(head, func(a wire.SearchArgs) (any, error) { return s.files.Search(ctx, a) })
 	case wire.VerbKillAll:
-		return wire.KillResult{Killed: s.commands.KillAll()}, nil
+		killed := s.commands.KillAll()
+		s.network.reset()
+		return wire.KillResult{Killed: killed}, nil
+	case wire.VerbNetwork:
+		return with(head, func(a wire.NetworkArgs) (any, error) { return struct{}{}, s.network.open(c.session, a) })
 	case wire.VerbCheckout, wire.VerbGitState, wire.VerbSnapshot, wire.VerbCheckpoint, wire.VerbRestore:
 		return s.platform(ctx, head, c)
 	}
@@ -74,4 +85,8 @@ func (s *server) lockPrograms(ctx context.Context) error {
 	}
 }
 
-func (s *server) unlockPrograms() { <-s.programs }
+// unlockPrograms comes when what ran is dead; its connections are too.
+func (s *server) unlockPrograms() {
+	s.network.reset()
+	<-s.programs
+}

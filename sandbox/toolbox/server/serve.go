@@ -12,10 +12,10 @@ import (
 
 // Serve answers requests on stream until it ends or ctx does, then kills what still runs and closes
 // the stream. It serves one client at a time: a Hello ends the previous client's requests. The end of
-// the stream is no error.
-func Serve(ctx context.Context, stream io.ReadWriteCloser, files *Files, commands Commands) error {
+// the stream is no error. network may be nil: then nothing can be let out.
+func Serve(ctx context.Context, stream io.ReadWriteCloser, files *Files, commands Commands, network *Network) error {
 	ctx, cancel := context.WithCancel(ctx)
-	s := &server{files: files, commands: commands, out: newWriter(stream), programs: make(chan struct{}, 1)}
+	s := &server{files: files, commands: commands, network: network, out: newWriter(stream), programs: make(chan struct{}, 1)}
 	stop := context.AfterFunc(ctx, func() { _ = stream.Close() }) // nothing else ends a read
 	defer stop()
 	var work sync.WaitGroup
@@ -36,9 +36,11 @@ func Serve(ctx context.Context, stream io.ReadWriteCloser, files *Files, command
 type server struct {
 	files    *Files
 	commands Commands
+	network  *Network
 	out      *writer
 	// programs is held (one token) by whatever runs programs: a tree is killed by killing everything.
 	programs chan struct{}
+	budget   budget // of who holds programs
 }
 
 func (s *server) readLoop(ctx context.Context, frames *wire.Reader, work *sync.WaitGroup) error {

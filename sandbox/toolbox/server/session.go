@@ -20,8 +20,9 @@ type session struct {
 	end    context.CancelFunc
 	work   *sync.WaitGroup // of Serve, which waits for every handler
 
-	mu    sync.Mutex
-	calls map[uint32]*call
+	mu     sync.Mutex
+	calls  map[uint32]*call
+	egress *egress // nil until the client lets programs out
 }
 
 // newSession also returns the context of its requests.
@@ -67,6 +68,12 @@ type call struct {
 func (s *session) accept(ctx context.Context, f wire.Frame) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if f.Stream >= wire.FirstEgress {
+		if s.egress == nil {
+			return errProtocol
+		}
+		return s.egress.accept(f)
+	}
 	c := s.calls[f.Stream]
 	switch f.Type {
 	case wire.Ping:
@@ -78,8 +85,7 @@ func (s *session) accept(ctx context.Context, f wire.Frame) error {
 		if c == nil {
 			return nil // its request is over
 		}
-	case wire.Hello, wire.HelloOK, wire.Result, wire.Finish, wire.Pong, wire.Broken,
-		wire.EgressConnect, wire.EgressAccept, wire.EgressRefuse:
+	case wire.Hello, wire.HelloOK, wire.Result, wire.Finish, wire.Pong, wire.Broken, wire.EgressConnect, wire.EgressClose:
 		return errProtocol
 	default:
 		return errProtocol
@@ -97,6 +103,17 @@ func (s *session) accept(ctx context.Context, f wire.Frame) error {
 	return nil
 }
 
+// letOut makes e the session's way out; false when it has one.
+func (s *session) letOut(e *egress) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.egress != nil {
+		return false
+	}
+	s.egress = e
+	return true
+}
+
 // start begins a request; the caller holds mu.
 func (s *session) start(ctx context.Context, f wire.Frame) error {
 	var head wire.Call[json.RawMessage]
@@ -104,7 +121,7 @@ func (s *session) start(ctx context.Context, f wire.Frame) error {
 		return errProtocol
 	}
 	callCtx, cancel := context.WithCancel(ctx)
-	c := &call{session: s, id: f.Stream, inbox: wire.NewInbox(), credit: wire.NewAllowance(), cancel: cancel}
+	c := &call{session: s, id: f.Stream, inbox: wire.NewInbox(wire.Window), credit: wire.NewAllowance(wire.Window), cancel: cancel}
 	s.calls[c.id] = c
 	s.work.Go(func() {
 		defer cancel()

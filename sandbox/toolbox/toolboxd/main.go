@@ -14,11 +14,15 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"agent-sandboxing/sandbox/toolbox/server"
 )
+
+// dnsAddress is the one name server in the sandbox's resolv.conf.
+const dnsAddress = "127.0.0.1:53"
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
@@ -28,7 +32,7 @@ func main() {
 }
 
 func run(args []string) error {
-	layout := server.Layout{Workspace: "/workspace", Tmp: "/tmp"}
+	layout := server.Layout{Workspace: "/workspace", Tmp: "/tmp", Env: commandEnv(os.Environ())}
 	if len(args) > 0 {
 		layout.Workspace = args[0]
 	}
@@ -52,11 +56,37 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
+	network, closeNetwork := openNetwork()
+	defer closeNetwork()
 	stream, err := standardStream()
 	if err != nil {
 		return err
 	}
-	return errors.Join(server.Serve(context.Background(), stream, files, processes), files.Close())
+	return errors.Join(server.Serve(context.Background(), stream, files, processes, network), files.Close())
+}
+
+// commandEnv are the variables that the container's maker wants commands to have.
+func commandEnv(environ []string) []string {
+	var env []string
+	for _, e := range environ {
+		if variable, ok := strings.CutPrefix(e, "COMMAND_ENV_"); ok {
+			env = append(env, variable)
+		}
+	}
+	return env
+}
+
+// openNetwork takes over the sandbox's DNS before any program can. Where that fails, and outside a
+// sandbox, commands run all the same, and the client is told when it wants to let something out.
+func openNetwork() (network *server.Network, closeIt func()) {
+	if os.Getpid() != 1 {
+		return nil, func() {}
+	}
+	network, err := server.OpenNetwork(dnsAddress)
+	if err != nil {
+		return nil, func() {}
+	}
+	return network, func() { _ = network.Close() }
 }
 
 // standardStream makes one closable stream of standard input and output. Non-blocking, so that

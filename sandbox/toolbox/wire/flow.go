@@ -11,20 +11,21 @@ import (
 // ErrOverrun is a peer that sends more than it has credit for, or grants more than a window.
 var ErrOverrun = errors.New("the peer broke the flow control")
 
-// Inbox holds what has arrived on one direction of a stream and was not read yet, at most Window
-// bytes. One goroutine pushes and never waits; one reads.
+// Inbox holds what has arrived on one direction of a stream and was not read yet, at most a window.
+// One goroutine pushes and never waits; one reads.
 type Inbox struct {
-	mu    sync.Mutex
-	buf   []byte
-	room  int // credit that the peer still has
-	owed  int // read, but not granted again yet
-	err   error
-	ready chan struct{}
+	window int
+	mu     sync.Mutex
+	buf    []byte
+	room   int // credit that the peer still has
+	owed   int // read, but not granted again yet
+	err    error
+	ready  chan struct{}
 }
 
-// NewInbox is empty and has granted one Window.
-func NewInbox() *Inbox {
-	return &Inbox{room: Window, ready: make(chan struct{}, 1)}
+// NewInbox is empty and has granted the window, in bytes.
+func NewInbox(window int) *Inbox {
+	return &Inbox{window: window, room: window, ready: make(chan struct{}, 1)}
 }
 
 // Push appends p, or fails with ErrOverrun. A frame without data is one too: it costs the peer nothing.
@@ -64,7 +65,7 @@ func (b *Inbox) Read(ctx context.Context, p []byte) (n int, grant uint32, err er
 				b.buf = nil
 			}
 			b.owed += n
-			if b.owed >= Window/4 {
+			if b.owed >= b.window/4 {
 				grant = uint32(b.owed)
 				b.room += b.owed
 				b.owed = 0
@@ -95,15 +96,16 @@ func (b *Inbox) wake() {
 // Allowance is the credit that the peer has granted for one direction of a stream. One goroutine
 // grants and never waits; one takes.
 type Allowance struct {
+	window int
 	mu     sync.Mutex
 	credit int
 	closed error
 	ready  chan struct{}
 }
 
-// NewAllowance begins with one Window.
-func NewAllowance() *Allowance {
-	return &Allowance{credit: Window, ready: make(chan struct{}, 1)}
+// NewAllowance begins with the window, in bytes.
+func NewAllowance(window int) *Allowance {
+	return &Allowance{window: window, credit: window, ready: make(chan struct{}, 1)}
 }
 
 // Grant adds the credit of a Credit frame's payload.
@@ -114,7 +116,7 @@ func (a *Allowance) Grant(payload []byte) error {
 	n := binary.BigEndian.Uint32(payload)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if n == 0 || n > Window || a.credit+int(n) > Window {
+	if n == 0 || int64(n) > int64(a.window) || a.credit+int(n) > a.window {
 		return ErrOverrun
 	}
 	a.credit += int(n)

@@ -9,7 +9,7 @@ import (
 
 func TestInbox_HoldsAWindowAtMost(t *testing.T) {
 	t.Parallel()
-	b := NewInbox()
+	b := NewInbox(Window)
 	if err := b.Push(make([]byte, Window)); err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestInbox_HoldsAWindowAtMost(t *testing.T) {
 
 func TestInbox_EndComesAfterTheData(t *testing.T) {
 	t.Parallel()
-	b := NewInbox()
+	b := NewInbox(Window)
 	if err := b.Push([]byte("abc")); err != nil {
 		t.Fatal(err)
 	}
@@ -51,14 +51,14 @@ func TestInbox_EndComesAfterTheData(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := NewInbox().Read(ctx, buf); !errors.Is(err, context.Canceled) {
+	if _, _, err := NewInbox(Window).Read(ctx, buf); !errors.Is(err, context.Canceled) {
 		t.Errorf("err = %v, want the context's", err)
 	}
 }
 
 func TestAllowance_NeverExceedsAWindow(t *testing.T) {
 	t.Parallel()
-	a := NewAllowance()
+	a := NewAllowance(Window)
 	if err := a.Grant(CreditPayload(1)); !errors.Is(err, ErrOverrun) {
 		t.Errorf("err = %v, want ErrOverrun", err)
 	}

@@ -19,6 +19,7 @@ const (
 	VerbRestore    Verb = "restore"    // RestoreArgs, Data → nothing
 	VerbKillAll    Verb = "kill_all"   // nothing → KillResult
 	VerbPing       Verb = "ping"       // nothing → nothing
+	VerbNetwork    Verb = "network"    // NetworkArgs → nothing
 )
 
 // Call is the payload of a Request frame.
@@ -63,6 +64,7 @@ const (
 	SnapshotFailed   Code = "snapshot_failed"
 	CheckpointFailed Code = "checkpoint_failed"
 	RestoreFailed    Code = "restore_failed"
+	NetworkMissing   Code = "network_unavailable"
 	Busy             Code = "toolbox_busy"
 	Cancelled        Code = "cancelled"
 	Failed           Code = "toolbox_failed"
@@ -90,6 +92,10 @@ type RunArgs struct {
 	KeepTail int      `json:"keep_tail"`
 	LogName  string   `json:"log_name,omitempty"`
 	MaxLog   int64    `json:"max_log,omitempty"`
+	// What the workspace may hold, and what its file system must have left; 0 means no bound.
+	MaxBytes   int64 `json:"max_bytes,omitempty"`
+	MaxEntries int64 `json:"max_entries,omitempty"`
+	MinFree    int64 `json:"min_free,omitempty"`
 }
 
 // RunResult is how it ended.
@@ -98,6 +104,9 @@ type RunResult struct {
 	Signal    string `json:"signal,omitempty"`
 	TimedOut  bool   `json:"timed_out,omitempty"`
 	OOMKilled bool   `json:"oom_killed,omitempty"`
+	OverQuota bool   `json:"over_quota,omitempty"` // ended because of MaxBytes or MaxEntries
+	HostFull  bool   `json:"host_full,omitempty"`  // ended because of MinFree
+	Memory    int64  `json:"memory,omitempty"`     // the limit that it met, when OOMKilled. Bytes.
 	Survivors int    `json:"survivors,omitempty"`
 	Head      []byte `json:"head,omitempty"`
 	Tail      []byte `json:"tail,omitempty"`
@@ -250,4 +259,9 @@ type RestoreArgs struct {
 // KillResult counts processes.
 type KillResult struct {
 	Killed int `json:"killed"`
+}
+
+// NetworkArgs lets programs open connections, on these TCP ports, until the client is gone.
+type NetworkArgs struct {
+	Ports []uint16 `json:"ports"`
 }

@@ -39,8 +39,7 @@ const (
 // Type says what a frame is.
 type Type byte
 
-// The frame types. The egress types are reserved: today the client answers EgressConnect with
-// EgressRefuse and the code egress_not_available.
+// The frame types.
 const (
 	Hello Type = iota + 1
 	HelloOK
@@ -56,6 +55,5 @@ const (
 	Broken
 
 	EgressConnect Type = 32
-	EgressAccept  Type = 33
-	EgressRefuse  Type = 34
+	EgressClose   Type = 33
 )

@@ -1,0 +1,19 @@
+package sandbox
+
+import "time"
+
+// LosePatience lets the second look that finds something orphaned remove it.
+func (s *Service) LosePatience() { s.patience = 0 }
+
+// Quoted is what messages quote of a container that did not start.
+func Quoted(said []byte) string { return quoted(said) }
+
+// Suspects and Retries, for their own tests.
+type (
+	Suspects = suspects
+	Retries  = retries
+)
+
+func (s *suspects) Lasting(now time.Time, patience time.Duration, nobodys []string) []string {
+	return s.lasting(now, patience, nobodys)
+}
