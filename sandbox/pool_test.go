@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -262,14 +263,28 @@ func TestPool_NothingReachesOutOfAMember(t *testing.T) {
 	}
 }
 
-func TestPool_IsDrainedAtTheEnd(t *testing.T) {
+func TestPool_IsKeptFullWhileAWorkerRunsAndDrainedAtItsEnd(t *testing.T) {
 	t.Parallel()
-	f := withPool(t, 2)
-	if err := f.DrainPool(t.Context()); err != nil {
-		t.Fatal(err)
+	f := setup(t, func(o *sandbox.Options) { o.Warm = 1 })
+	ctx, end := context.WithCancel(t.Context())
+	var worker sync.WaitGroup
+	worker.Go(func() { f.Run(ctx) })
+	defer worker.Wait()
+	defer end()
+	eventually(t, "the pool is filled", func() bool { return len(f.ready(t)) == 1 })
+	first := f.ready(t)
+	f.turn(t, f.claim, "true")
+	if box := f.store.box(t, f.claim.Session.ID); first[box.RuntimeRef].ID == "" {
+		t.Error("the session did not get the member")
 	}
-	f.nothingLeft(t)
+	eventually(t, "the pool is filled again", func() bool { return len(f.ready(t)) == 1 })
+	end()
+	worker.Wait()
 	if got := f.members(t); len(got) != 0 {
 		t.Errorf("rows left: %+v", got)
+	}
+	list, err := f.runtime.List(t.Context())
+	if err != nil || len(list) != 1 || list[0].Ref != f.store.box(t, f.claim.Session.ID).RuntimeRef {
+		t.Errorf("containers left: %+v, %v, want the session's", list, err)
 	}
 }
