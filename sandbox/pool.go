@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"agent-sandboxing/core"
 	"agent-sandboxing/sandbox/toolbox"
 )
@@ -251,12 +253,19 @@ func (s *Service) DrainPool(ctx context.Context) error {
 		return err
 	}
 	members, err := s.store.PoolMembers(ctx, here.host)
-	failures := []error{err}
-	for _, m := range members {
-		if m.State != core.PoolFilling || m.Overdue {
-			failures = append(failures, s.discardMember(ctx, m))
-		}
+	if err != nil {
+		return err
 	}
+	failures := make([]error, len(members))
+	var group errgroup.Group
+	group.SetLimit(removeAtOnce)
+	for i, m := range members {
+		if m.State == core.PoolFilling && !m.Overdue {
+			continue // another worker's, which is there to look after it
+		}
+		group.Go(func() error { failures[i] = s.discardMember(ctx, m); return nil })
+	}
+	_ = group.Wait() // each failure is in its place
 	return errors.Join(failures...)
 }
 
