@@ -81,6 +81,7 @@ func (s *Service) TendPool(ctx context.Context) error {
 		return err
 	}
 	failures := []error{err} // without an image, say, every member is stale
+	s.current.Store(spec)
 	// Containers after rows: a row is ready only while its container runs.
 	list, err := s.runtime.List(ctx)
 	if err != nil {
