@@ -40,7 +40,7 @@ for s in ("http", "https"): assert u.urlopen(s + "://site.example.com/").read() 
 		{"pip: install", "pip3", `pip3 install -q --disable-pip-version-check --no-cache-dir --target . --index-url https://pip.example.com/simple/ demo && python3 -c 'import demo; assert demo.seven == 7'`},
 		{"go: get and build", "go", `go mod init example.com/m && GOPROXY=https://go.example.com GONOSUMDB='*' GOFLAGS=-mod=mod go get example.com/demo@v1.0.0 &&
 			printf 'package main\n\nimport "example.com/demo"\n\nfunc main() { println(demo.Seven) }\n' > main.go && GONOSUMDB='*' go run . 2>&1 | grep -qx 7`},
-		{"cargo: fetch and build", "cargo", `cargo new -q --vcs none c && cd c && mkdir .cargo && printf '[source.crates-io]\nreplace-with = "mirror"\n[source.mirror]\nregistry = "sparse+https://cargo.example.com/index/"\n' > .cargo/config.toml &&
+		{"cargo: fetch and build", "cargo", `cargo new -q --vcs none c && cd c && mkdir .cargo && printf '[source.crates-io]\nreplace-with = "mirror"\n[source.mirror]\nregistry = "https://git.example.com/index.git"\n' > .cargo/config.toml &&
 			echo 'demo = "1"' >> Cargo.toml && echo 'fn main() { println!("{}", demo::SEVEN); }' > src/main.rs && cargo run -q | grep -qx 7`},
 		{"java: a URL and the HTTP client", "javac", `cat > A.java <<'EOF'
 import java.net.*; import java.net.http.*;

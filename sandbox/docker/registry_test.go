@@ -17,6 +17,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -27,6 +28,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -121,8 +123,18 @@ func (r *registry) hosts(t testing.TB) http.Handler {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) })
 	}
 	text("site.example.com/", "hello")
-	mux.Handle("git.example.com/", gitServer(t))
-
+	mux.HandleFunc("site.example.com/{size}", func(w http.ResponseWriter, r *http.Request) { // so many bytes
+		n, err := strconv.Atoi(r.PathValue("size"))
+		if err != nil {
+			http.NotFound(w, r)
+			return
+		}
+		for block := make([]byte, 1<<20); n > 0; n -= len(block) {
+			if _, err := w.Write(block[:min(n, len(block))]); err != nil {
+				return
+			}
+		}
+	})
 	module := archive(t, map[string]string{"package/package.json": `{"name":"demo","version":"1.0.0"}`, "package/index.js": "module.exports = 7"})
 	sum := sha512.Sum512(module)
 	text("npm.example.com/demo", fmt.Sprintf(`{"name":"demo","dist-tags":{"latest":"1.0.0"},"versions":{"1.0.0":{"name":"demo","version":"1.0.0","dist":{"tarball":"https://npm.example.com/demo/-/demo-1.0.0.tgz","integrity":"sha512-%s"}}}}`, base64.StdEncoding.EncodeToString(sum[:])))
@@ -145,31 +157,44 @@ func (r *registry) hosts(t testing.TB) http.Handler {
 
 	crate := archive(t, map[string]string{"demo-1.0.0/Cargo.toml": "[package]\nname = \"demo\"\nversion = \"1.0.0\"\n", "demo-1.0.0/src/lib.rs": "pub const SEVEN: i32 = 7;\n"})
 	digest := sha256.Sum256(crate)
-	text("cargo.example.com/index/config.json", `{"dl":"https://cargo.example.com/dl/{crate}/{version}"}`)
-	text("cargo.example.com/index/de/mo/demo", fmt.Sprintf(`{"name":"demo","vers":"1.0.0","deps":[],"cksum":"%s","features":{},"yanked":false}`, hex.EncodeToString(digest[:])))
 	text("cargo.example.com/dl/demo/1.0.0", string(crate))
+	mux.Handle("git.example.com/", gitServer(t, map[string]map[string]string{
+		"repo.git": {"README": "hello\n"},
+		"index.git": {
+			"config.json": `{"dl":"https://cargo.example.com/dl/{crate}/{version}"}`,
+			"de/mo/demo":  fmt.Sprintf(`{"name":"demo","vers":"1.0.0","deps":[],"cksum":"%s","features":{},"yanked":false}`, hex.EncodeToString(digest[:])),
+		},
+	}))
 	return mux
 }
 
-// gitServer serves one repository as git's own server does.
-func gitServer(t testing.TB) http.Handler {
+// gitServer serves repositories of these files as git's own server does.
+func gitServer(t testing.TB, repositories map[string]map[string]string) http.Handler {
 	t.Helper()
 	root := t.TempDir()
-	for _, args := range [][]string{
-		{"init", "-q", "-b", "main", "repo.git"},
-		{"-C", "repo.git", "-c", "user.name=T", "-c", "user.email=t@example.com", "commit", "-q", "--allow-empty", "-m", "one"},
-	} {
+	git := func(args ...string) {
 		cmd := exec.CommandContext(t.Context(), "git", args...)
 		cmd.Dir, cmd.Env = root, append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("git: %v\n%s", err, out)
 		}
 	}
-	git, err := exec.LookPath("git")
+	for name, files := range repositories {
+		git("init", "-q", "-b", "main", name)
+		for file, text := range files {
+			file = filepath.Join(root, name, file)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		git("-C", name, "add", ".")
+		git("-C", name, "-c", "user.name=T", "-c", "user.email=t@example.com", "commit", "-q", "-m", "one")
+	}
+	program, err := exec.LookPath("git")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &cgi.Handler{Path: git, Args: []string{"http-backend"}, Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1"}}
+	return &cgi.Handler{Path: program, Args: []string{"http-backend"}, Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1"}}
 }
 
 // archive is a gzipped tar.

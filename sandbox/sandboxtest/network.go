@@ -31,8 +31,8 @@ const (
 	reboundSite = "rebound.example.com"
 	// welcome is what it answers, and forbidden what everything else does: programs that print it have
 	// reached what they may not.
-	welcome = "WELCOME"
-	forbidden  = "CANARY"
+	welcome   = "WELCOME"
+	forbidden = "CANARY"
 )
 
 // Network is a control plane's way out, for tests: the real proxy, with names, addresses and a policy
