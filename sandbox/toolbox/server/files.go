@@ -50,6 +50,7 @@ type Files struct {
 	workspace *os.Root
 	tmp       *os.Root
 	lookFor   time.Duration
+	hashes    hashes // of the repository
 }
 
 // OpenFiles opens the roots.
