@@ -58,8 +58,13 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 		return nil, err
 	}
 	w := &worker{process: p}
+	authorities, err := p.cfg.Sandbox.Authorities()
+	if err != nil {
+		return nil, err
+	}
 	if w.runtime, err = docker.New(docker.Config{
-		Host: p.cfg.DockerHost, Image: p.cfg.Sandbox.Image, Runtime: p.cfg.Sandbox.Runtime, Instance: instance,
+		Authorities: authorities,
+		Host:        p.cfg.DockerHost, Image: p.cfg.Sandbox.Image, Runtime: p.cfg.Sandbox.Runtime, Instance: instance,
 	}); err != nil {
 		return nil, err
 	}

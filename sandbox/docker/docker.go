@@ -31,6 +31,8 @@ type Config struct {
 	Image string
 	// Runtime is runc or runsc; "" leaves the choice to the daemon.
 	Runtime string
+	// Authorities are what programs in sandboxes trust, as PEM; nil leaves them to the image.
+	Authorities []byte
 	// Instance marks what belongs to this installation; nothing of another is ever touched.
 	Instance string
 }

@@ -16,10 +16,11 @@ import (
 	"github.com/docker/docker/api/types/volume"
 
 	"agent-sandboxing/sandbox/toolbox"
+	"agent-sandboxing/sandbox/toolbox/wire"
 )
 
-// inject makes sure that the volume with this build's toolbox is on the host and whole, and returns its
-// name. It is filled through a container that is never started: a bind path would have to exist on the
+// inject makes sure that the volume with this build's toolbox, and with the authorities that programs
+// shall trust, is on the host and whole, and returns its name. It is filled through a container that is never started: a bind path would have to exist on the
 // daemon's host, and a read-only root refuses copies.
 func (r *Runtime) inject(ctx context.Context, architecture, imageID string) (string, error) {
 	program, sum, err := toolbox.Binary(architecture)
@@ -27,6 +28,13 @@ func (r *Runtime) inject(ctx context.Context, architecture, imageID string) (str
 		return "", err
 	}
 	name := r.volumes + sum
+	var files []file
+	if r.config.Authorities != nil {
+		trusted := sha256.Sum256(r.config.Authorities)
+		name += "-" + hex.EncodeToString(trusted[:8])
+		files = append(files, file{name: wire.AuthoritiesName, mode: 0o444, data: r.config.Authorities})
+	}
+	files = append(files, file{name: "toolboxd", mode: 0o555, data: program}) // the last: where it is whole, all is
 	if r.knows(r.filled, name) && r.present(ctx, name) {
 		return name, nil
 	}
@@ -51,7 +59,7 @@ func (r *Runtime) inject(ctx context.Context, architecture, imageID string) (str
 		return "", err
 	}
 	if !whole {
-		if err := r.unpack(ctx, ref, toolboxDir, file{name: "toolboxd", mode: 0o555, data: program}); err != nil {
+		if err := r.unpack(ctx, ref, toolboxDir, files...); err != nil {
 			return "", err
 		}
 	}

@@ -29,6 +29,8 @@ type Layout struct {
 	Tmp       string
 	// Virtual says that commands know the folders as /workspace and /tmp, because they see no others.
 	Virtual bool
+	// Authorities is a PEM bundle that programs shall trust; "" leaves that to the image.
+	Authorities string
 }
 
 // seen are the folders as commands know them.

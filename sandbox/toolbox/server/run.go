@@ -96,9 +96,9 @@ func (f *Files) dir(name wire.Name) (string, error) {
 // env is the fixed part of a command's environment. Commands adds PATH.
 func (f *Files) env() []string {
 	workspace, tmp := f.layout.seen()
-	return []string{
-		"HOME=" + path.Join(workspace, "home"),
-		"TMPDIR=" + tmp,
+	return append(trust(f.layout.Authorities),
+		"HOME="+path.Join(workspace, "home"),
+		"TMPDIR="+tmp,
 		"LANG=C.UTF-8",
 		"PAGER=cat",
 		"GIT_PAGER=cat",
@@ -106,5 +106,20 @@ func (f *Files) env() []string {
 		"TERM=dumb",
 		"NO_COLOR=1",
 		"CI=1",
+	)
+}
+
+// trust tells each kind of client where the authorities are that it shall trust: what reads OpenSSL's
+// variable (Python, Ruby, Go), and those that have one of their own.
+func trust(bundle string) []string {
+	if bundle == "" {
+		return nil
 	}
+	var env []string
+	for _, name := range []string{
+		"SSL_CERT_FILE", "GIT_SSL_CAINFO", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "NODE_EXTRA_CA_CERTS", "CARGO_HTTP_CAINFO",
+	} {
+		env = append(env, name+"="+bundle)
+	}
+	return env
 }

@@ -14,10 +14,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
 	"agent-sandboxing/sandbox/toolbox/server"
+	"agent-sandboxing/sandbox/toolbox/wire"
 )
 
 // dnsAddress is the one name server in the sandbox's resolv.conf.
@@ -32,6 +34,12 @@ func main() {
 
 func run(args []string) error {
 	layout := server.Layout{Workspace: "/workspace", Tmp: "/tmp"}
+	if self, err := os.Executable(); err == nil {
+		bundle := filepath.Join(filepath.Dir(self), wire.AuthoritiesName)
+		if _, err := os.Stat(bundle); err == nil {
+			layout.Authorities = bundle
+		}
+	}
 	if len(args) > 0 {
 		layout.Workspace = args[0]
 	}
