@@ -4,6 +4,7 @@
 # make policy-check   every allowed command line of the shell policy's corpus, run for real
 # make edit-fuzz   a million random edits, none of which may touch what was not matched
 # make runsc       gVisor's runtime, built from its module      make runsc-check   the suites of sandboxes under gVisor
+# make compat-check   toolchains in a sandbox, each for real (SANDBOX_RUNTIME=runsc: under gVisor)
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
 
@@ -63,6 +64,12 @@ faults-check:
 	@$(MAKE) --no-print-directory build
 	@scripts/faults-check
 
+# Random SIGKILLs of worker, container, shim and dockerd while people work, for DURATION or KILLS.
+chaos:
+	@scripts/setup demo
+	@$(MAKE) --no-print-directory build
+	@scripts/faults-check -chaos -duration $(or $(DURATION),6m) -kills $(or $(KILLS),200)
+
 .PHONY: policy-check
 policy-check:
 	@scripts/setup test
@@ -110,6 +117,11 @@ $(RUNSC):
 runsc-check: runsc
 	@scripts/setup test
 	@scripts/runsc-check
+
+.PHONY: compat-check
+compat-check:
+	@scripts/setup test
+	@scripts/compat-check
 
 .PHONY: clean
 clean:

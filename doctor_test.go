@@ -1,6 +1,82 @@
 package main
 
-import "testing"
+import (
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"agent-sandboxing/core/config"
+	"agent-sandboxing/sandbox/docker/dockertest"
+)
+
+func doctorConfig(t *testing.T, vars map[string]string) config.Config {
+	t.Helper()
+	vars["HOME"] = t.TempDir()
+	cfg, err := config.Parse(config.Doctor, vars)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+func TestDoctor_FindsEveryControlInForceOnThisHost(t *testing.T) {
+	t.Parallel()
+	cfg := doctorConfig(t, map[string]string{
+		"DOCKER_HOST": os.Getenv("DOCKER_HOST"), "SANDBOX_IMAGE": dockertest.Image(t), "SANDBOX_RUNTIME": dockertest.Runtime(), "SANDBOX_MEMORY": "256",
+	})
+	controls, host := 0, 0
+	for _, f := range checkDocker(t.Context(), cfg) {
+		switch {
+		case strings.HasPrefix(f.name, "control: "):
+			controls++
+			if f.state != fine {
+				t.Errorf("%s: %s", f.name, f.detail)
+			}
+		case strings.HasPrefix(f.name, "host: "):
+			host++
+		}
+		if f.state == absent || f.state == degraded && (f.remedy == "" || f.detail == "") {
+			t.Errorf("%+v", f)
+		}
+	}
+	if controls < 30 || host < 10 {
+		t.Errorf("%d controls and %d looks at the host", controls, host)
+	}
+}
+
+func TestDoctor_SaysThatADaemonIsBroken(t *testing.T) {
+	t.Parallel()
+	silent := filepath.Join(t.TempDir(), "docker.sock")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", silent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	for _, host := range []string{"unix:///nonexistent/docker.sock", "unix://" + silent} {
+		got := checkDocker(t.Context(), doctorConfig(t, map[string]string{"DOCKER_HOST": host, "SANDBOX_IMAGE": "some/image:1"}))
+		if len(got) != 1 || got[0].name != "docker" || got[0].state != absent || !strings.Contains(got[0].detail, "does not answer") || !strings.Contains(got[0].remedy, "DOCKER_HOST") {
+			t.Errorf("%s: %+v", host, got)
+		}
+	}
+}
+
+func TestDoctor_SaysThatARuntimeOrAnImageIsMissing(t *testing.T) {
+	t.Parallel()
+	for want, vars := range map[string]map[string]string{
+		"does not know the runtime":           {"SANDBOX_RUNTIME": "not-a-runtime", "SANDBOX_IMAGE": dockertest.Image(t)},
+		"without the image no sandbox can be": {"SANDBOX_IMAGE": "agent-sandboxing/sandbox:not-here"},
+	} {
+		vars["DOCKER_HOST"] = os.Getenv("DOCKER_HOST")
+		all := checkDocker(t.Context(), doctorConfig(t, vars))
+		last := all[len(all)-1]
+		if last.name != "controls" || last.state != absent || !strings.Contains(last.detail, want) || last.remedy == "" {
+			t.Errorf("%+v, want %q", last, want)
+		}
+	}
+}
 
 func TestDoctor_TellsAnUnsetImageFromAMissingOne(t *testing.T) {
 	t.Parallel()
@@ -15,6 +91,38 @@ func TestDoctor_TellsAnUnsetImageFromAMissingOne(t *testing.T) {
 	} {
 		if got := checkImage(test.image, test.ready); got.state != test.state || got.detail != test.detail {
 			t.Errorf("image %q, ready %t: %+v", test.image, test.ready, got)
+		}
+	}
+}
+
+func TestDoctor_FailsOnWhatIsAbsentAndStrictlyOnWhatIsDegraded(t *testing.T) {
+	t.Parallel()
+	good, worse, bad := finding{"a", fine, "well", "unused"}, finding{"b", degraded, "weak", "mend it"}, finding{"c", absent, "gone", "get it"}
+	for _, test := range []struct {
+		all          []finding
+		fails, stern bool
+	}{
+		{[]finding{good}, false, false},
+		{[]finding{good, worse}, false, true},
+		{[]finding{good, worse, bad}, true, true},
+	} {
+		var text strings.Builder
+		if err := (doctorCmd{}).report(&text, test.all); (err != nil) != test.fails {
+			t.Errorf("%+v: %v", test.all, err)
+		}
+		if err := (doctorCmd{Strict: true}).report(&text, test.all); (err != nil) != test.stern {
+			t.Errorf("%+v strictly: %v", test.all, err)
+		}
+		for _, f := range test.all {
+			if f.state != fine && !strings.Contains(text.String(), "→ "+f.remedy) {
+				t.Errorf("no remedy of %s in %q", f.name, &text)
+			}
+		}
+		text.Reset()
+		_ = (doctorCmd{JSON: true}).report(&text, test.all) // its error is that of above
+		var back []map[string]string
+		if err := json.Unmarshal([]byte(text.String()), &back); err != nil || len(back) != len(test.all) || back[0]["remedy"] != "" || back[0]["name"] != "a" {
+			t.Errorf("%v: %s", err, &text)
 		}
 	}
 }

@@ -22,7 +22,7 @@ type cli struct {
 	Web     webCmd     `cmd:"" help:"Run the pages, the API and the streams."`
 	Worker  workerCmd  `cmd:"" help:"Run the agent, git and the sandboxes."`
 	Migrate migrateCmd `cmd:"" help:"Bring the database at DATABASE_URL to this version's schema."`
-	Doctor  doctorCmd  `cmd:"" help:"Check every dependency and say what to do about each."`
+	Doctor  doctorCmd  `cmd:"" help:"Check every dependency, the Docker host and every control of a live sandbox, and say what to do about each."`
 	Model   modelCmd   `cmd:"" help:"Look at the model."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 
@@ -36,6 +36,7 @@ type (
 	migrateCmd struct{}
 	doctorCmd  struct {
 		Strict bool `help:"Fail also on what is only degraded."`
+		JSON   bool `help:"Print one JSON array of name, state, detail and remedy." name:"json"`
 	}
 	versionCmd struct{}
 )

@@ -58,13 +58,8 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 		return nil, err
 	}
 	w := &worker{process: p}
-	authorities, err := p.cfg.Sandbox.Authorities()
-	if err != nil {
-		return nil, err
-	}
 	if w.runtime, err = docker.New(docker.Config{
-		Authorities: authorities,
-		Host:        p.cfg.DockerHost, Image: p.cfg.Sandbox.Image, Runtime: p.cfg.Sandbox.Runtime, Instance: instance,
+		Host: p.cfg.DockerHost, CAFile: p.cfg.Sandbox.CAFile, Image: p.cfg.Sandbox.Image, Runtime: p.cfg.Sandbox.Runtime, Instance: instance,
 	}); err != nil {
 		return nil, err
 	}

@@ -125,7 +125,7 @@ func (a *Agent) checked(ctx context.Context, text string, req core.CompactionReq
 			return there
 		}
 		_, err := ws.Stat(ctx, path)
-		return err == nil
+		return err == nil || core.KindOf(err) == core.Unavailable // a sandbox that is gone says nothing of its files
 	})
 	return o, nil
 }

@@ -182,6 +182,22 @@ func TestCompact_IsCountedAndKeepsToTheBudgets(t *testing.T) {
 	}
 }
 
+// gone is a workspace that was lost.
+type gone struct{ core.Workspace }
+
+func (gone) Stat(context.Context, string) (core.FileStat, error) {
+	return core.FileStat{}, core.Fail(core.Unavailable, "sandbox_lost", "Lost.")
+}
+
+func TestCompact_ALostSandboxDoesNotEmptyTheListOfFiles(t *testing.T) {
+	t.Parallel()
+	a := compactor(t, func(context.Context, Request) (Response, error) { return answer(goodOutline), nil })
+	got := a.Compact(t.Context(), completed(""), gone{}, nobody{})
+	if !got.ByModel || !strings.Contains(got.Summary, "- src/health.go — the handler\n- src/gone.go — was never there\n- a/new.go") || strings.Contains(got.Summary, "- src/old.go") {
+		t.Errorf("%s", got.Summary)
+	}
+}
+
 // A model of its own writes the summaries; the prices of the agent's model are not those of this one.
 func TestCompact_AnotherModelMayWriteIt(t *testing.T) {
 	t.Parallel()

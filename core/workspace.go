@@ -69,15 +69,17 @@ type CommandResult struct {
 	OOMKilled bool
 	OverQuota bool // ended because the workspace held more than its budget
 	HostFull  bool // ended because the host's disk was almost full
-	Survivors int  // background processes that it left and that were then killed
-	Head      []byte
-	Tail      []byte
-	Total     int64 // bytes it wrote
-	Lines     int64 // newlines it wrote
-	Omitted   int64 // bytes in neither Head nor Tail
-	LogPath   string
-	Duration  time.Duration
-	Refused   []EgressRefusal // hosts that could not be reached while it ran, as far as the platform knows
+	// MemoryLimit is what the sandbox may use, when OOMKilled and known. Bytes.
+	MemoryLimit int64
+	Survivors   int // background processes that it left and that were then killed
+	Head        []byte
+	Tail        []byte
+	Total       int64 // bytes it wrote
+	Lines       int64 // newlines it wrote
+	Omitted     int64 // bytes in neither Head nor Tail
+	LogPath     string
+	Duration    time.Duration
+	Refused     []EgressRefusal // hosts that could not be reached while it ran, as far as the platform knows
 }
 
 // FileKind is what a path names.

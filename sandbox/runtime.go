@@ -128,12 +128,6 @@ type Capabilities struct {
 	DiskBudget DiskBudget
 }
 
-// Network is the way out of sandboxes, which have no network interface.
-type Network interface {
-	// Session is the way out of one session's sandbox, under that session's policy of each moment.
-	Session(id core.SessionID) toolbox.Egress
-}
-
 // DiskBudget is a way to bound a workspace volume.
 type DiskBudget string
 
@@ -143,6 +137,12 @@ const (
 	// BudgetSampled: the toolbox looks while a command runs and ends it above the bound.
 	BudgetSampled DiskBudget = "sampled"
 )
+
+// Network is the way out of sandboxes, which have no network interface.
+type Network interface {
+	// Session is the way out of one session's sandbox, under that session's policy of each moment.
+	Session(id core.SessionID) toolbox.Egress
+}
 
 // Store is what the service writes. State and event commit together; each call that takes a lease
 // fails with core.ErrLeaseLost when the session has another owner. All times are the database's.

@@ -81,7 +81,9 @@ func (a *answer) add(raw []byte, text func(string)) error {
 		if choice.Message != nil {
 			d = *choice.Message
 		}
-		a.addDelta(d, text)
+		if err := a.addDelta(d, text); err != nil {
+			return err
+		}
 		if choice.FinishReason != nil && *choice.FinishReason != "" {
 			a.finish = *choice.FinishReason
 		}
@@ -89,7 +91,14 @@ func (a *answer) add(raw []byte, text func(string)) error {
 	return nil
 }
 
-func (a *answer) addDelta(d delta, text func(string)) {
+// What one answer may hold: more than any model writes, and little enough to be kept, shown while it
+// grows and answered call by call.
+const (
+	maxText  = 2 << 20 // bytes
+	maxCalls = 256
+)
+
+func (a *answer) addDelta(d delta, text func(string)) error {
 	if s := contentText(d.Content); s != "" {
 		a.text.WriteString(s)
 		if text != nil {
@@ -101,9 +110,17 @@ func (a *answer) addDelta(d delta, text func(string)) {
 	}
 	a.reasoning.add(d)
 	for _, call := range d.ToolCalls {
-		a.addCall(call)
+		if a.addCall(call); len(a.calls) > maxCalls {
+			return tooMuch()
+		}
 	}
+	if a.text.Len() > maxText {
+		return tooMuch()
+	}
+	return nil
 }
+
+func tooMuch() *failure { return streamError("The model's answer is larger than an answer may be.") }
 
 // contentText reads content that is text, or a list of parts with text.
 func contentText(raw json.RawMessage) string {

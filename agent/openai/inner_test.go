@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -44,6 +45,41 @@ func TestFilter_BoundsWhatItTakes(t *testing.T) {
 			readers = append(readers, strings.NewReader(test.ending))
 			if _, err := filtered(io.MultiReader(readers...)); !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %v", err, test.want)
+			}
+		})
+	}
+}
+
+func TestAnswer_BoundsWhatItTakes(t *testing.T) {
+	t.Parallel()
+	text := []byte(`{"choices":[{"delta":{"content":"` + strings.Repeat("x", 1<<20) + `"}}]}`)
+	calls := func(n int) []byte {
+		list := make([]string, n)
+		for i := range list {
+			list[i] = fmt.Sprintf(`{"index":%d,"id":"same","function":{"name":"ls"}}`, i)
+		}
+		return []byte(`{"choices":[{"delta":{"tool_calls":[` + strings.Join(list, ",") + `]}}]}`)
+	}
+	tests := map[string]struct {
+		lines [][]byte
+		fails bool
+	}{
+		"2 MiB of text": {[][]byte{text, text}, false},
+		"3 MiB of text": {[][]byte{text, text, text}, true},
+		"256 calls":     {[][]byte{calls(256)}, false},
+		"60,000 calls":  {[][]byte{calls(60_000)}, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var a answer
+			var err error
+			for _, line := range test.lines {
+				err = errors.Join(err, a.add(line, nil))
+			}
+			f, failed := errors.AsType[*failure](err)
+			if failed != test.fails || failed && f.err.Code != core.CodeModelStreamError || len(a.calls) > maxCalls+1 {
+				t.Errorf("%v with %d calls", err, len(a.calls))
 			}
 		})
 	}

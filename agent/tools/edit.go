@@ -69,7 +69,7 @@ type replacement struct {
 func (a *arguments) edits() []replacement {
 	raw := a.get("edits")
 	if raw == nil {
-		if a.get("oldText", "old_string", "oldString", "old_text") == nil {
+		if a.get("oldText", "old_string", "oldString", "old_text", "old_str") == nil {
 			a.problems = append(a.problems, "edits is missing")
 			return nil
 		}
@@ -105,12 +105,12 @@ func (a *arguments) edits() []replacement {
 }
 
 func (a *arguments) edit(prefix string) replacement {
-	newText := []string{"newText", "new_string", "newString", "new_text"}
+	newText := []string{"newText", "new_string", "newString", "new_text", "new_str"}
 	if a.get(newText...) == nil { // left out it would delete
 		a.problems = append(a.problems, prefix+"newText is missing; to delete the text send an empty one")
 	}
 	e := replacement{
-		old: lf(a.text("oldText", "old_string", "oldString", "old_text")),
+		old: lf(a.text("oldText", "old_string", "oldString", "old_text", "old_str")),
 		new: lf(a.text(newText...)),
 		all: a.flag("replaceAll", "replace_all"),
 	}

@@ -34,7 +34,11 @@ func (t *findTool) run(ctx context.Context, a *arguments) (agent.Result, error) 
 		return fileFailure(ctx, t.ws, p, err)
 	}
 	if len(found.Paths) == 0 {
-		return agent.OK("No files found", "none"), nil
+		text := "No files found"
+		if strings.Contains(pattern, "/") && !strings.HasPrefix(pattern, "**/") {
+			text += fmt.Sprintf("\n[A pattern with a slash is matched from %s on; **/%s looks below it too.]", printed(p), visible(strings.TrimLeft(pattern, "./")))
+		}
+		return agent.OK(text, "none"), nil
 	}
 	var b strings.Builder
 	shown := 0

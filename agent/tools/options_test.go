@@ -1,10 +1,12 @@
 package tools_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"agent-sandboxing/agent"
 	"agent-sandboxing/agent/tools"
 )
 
@@ -13,6 +15,13 @@ func TestOptions_ReadNumbersLinesWhenWished(t *testing.T) {
 	b := setupWith(t, tools.Options{NumberLines: true}, map[string]string{"a.txt": "one\n\nthree\n"})
 	b.wants(b.call("read", args{"path": "a.txt"}), "", "1\tone\n2\t\n3\tthree\n")
 	b.wants(b.call("read", args{"path": "a.txt", "offset": 2, "limit": 1}), "", "2\t\n\n[lines 2-2 of 3. Use offset=3 to continue.]")
+	for name, numbered := range map[string]bool{"behind its number": true, "without line numbers": false} {
+		for _, o := range []tools.Options{{}, {NumberLines: true}} {
+			if read := o.New(agent.Env{})[0].Spec(); read.Name != "read" || strings.Contains(read.Description, name) != (numbered == o.NumberLines) {
+				t.Errorf("numbered %v: the model is told %q", o.NumberLines, read.Description)
+			}
+		}
+	}
 	// A model that copies the numbers is told so.
 	b.wants(b.call("edit", args{"path": "a.txt", "oldText": "1\tone\n2\t", "newText": "x"}), "not_found", "Remove line numbers.")
 }

@@ -8,6 +8,7 @@ import (
 
 	"agent-sandboxing/agent"
 	"agent-sandboxing/core"
+	"agent-sandboxing/prompts"
 )
 
 const (
@@ -25,7 +26,11 @@ type readTool struct {
 }
 
 func (t *readTool) Spec() agent.ToolSpec {
-	return spec("read", `{"type":"object","additionalProperties":false,"required":["path"],"properties":{"path":{"type":"string","description":"File, relative to the repository root"},"offset":{"type":"integer","minimum":1,"description":"First line, from 1"},"limit":{"type":"integer","minimum":1,"maximum":2000,"description":"Number of lines"}}}`)
+	s := spec("read", `{"type":"object","additionalProperties":false,"required":["path"],"properties":{"path":{"type":"string","description":"File, relative to the repository root"},"offset":{"type":"integer","minimum":1,"description":"First line, from 1"},"limit":{"type":"integer","minimum":1,"maximum":2000,"description":"Number of lines"}}}`)
+	if t.numbered {
+		s.Description = prompts.Tool("read_numbered")
+	}
+	return s
 }
 
 func (t *readTool) object(a *arguments) string { return a.path("") }

@@ -258,6 +258,10 @@ func TestSearchTools(t *testing.T) {
 	b.wants(b.call("find", args{"pattern": "*.ts"}), "", "src/a.ts\nsrc/b.ts")
 	b.wants(b.call("find", args{"pattern": "*.go"}), "", "No files found")
 	b.wants(b.call("find", args{"pattern": "*.ts", "limit": 1}), "", "[1 file shown; more exist.")
+	b.wants(b.call("find", args{"pattern": "./b/a.ts"}), "", "No files found\n[A pattern with a slash is matched from . on; **/b/a.ts looks below it too.]")
+	if r := b.call("find", args{"pattern": "**/b/a.ts"}); r.Text != "No files found" {
+		t.Errorf("a pattern that looks everywhere gives %q", r.Text)
+	}
 	b.wants(b.call("ls", nil), "", ".env.example\nREADME.md\nempty/\nsrc/")
 	b.wants(b.call("ls", args{"path": "empty"}), "", "[empty directory]")
 	b.wants(b.call("ls", args{"path": "README.md"}), "not_a_directory", "Use read")

@@ -286,7 +286,7 @@ func (c *Config) checkWorker() []error {
 	if c.Sandbox.PIDs < 32 {
 		p = append(p, errors.New("SANDBOX_PIDS must be at least 32"))
 	}
-	if _, err := c.Sandbox.Authorities(); err != nil { // now, because it is used when the pages are up already
+	if err := checkCAFile(c.Sandbox.CAFile); err != nil {
 		p = append(p, err)
 	}
 	if c.Sandbox.Disk != 0 && c.Sandbox.Disk < minDisk {

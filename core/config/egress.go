@@ -72,34 +72,19 @@ func hostPort(target string) bool {
 	return err == nil && !strings.Contains(host, "*")
 }
 
-// hostBundles are where distributions keep the authorities that they trust.
-func hostBundles() []string {
-	return []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"}
-}
-
-// Authorities reads what sandboxes trust, as PEM: SANDBOX_CA_FILE, else the host's own bundle, nil when
-// there is none.
-func (s Sandbox) Authorities() ([]byte, error) {
-	if s.CAFile != "" {
-		return readBundle(s.CAFile)
+// checkCAFile looks at the file now, because it is used when the pages are up already.
+func checkCAFile(path string) error {
+	if path == "" {
+		return nil
 	}
-	for _, path := range hostBundles() {
-		if b, err := readBundle(path); err == nil {
-			return b, nil
-		}
-	}
-	return nil, nil
-}
-
-func readBundle(path string) ([]byte, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("SANDBOX_CA_FILE cannot be read: %w", err)
+		return fmt.Errorf("SANDBOX_CA_FILE cannot be read: %w", err)
 	}
 	for block, rest := pem.Decode(b); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type == "CERTIFICATE" {
-			return b, nil
+			return nil
 		}
 	}
-	return nil, errors.New("SANDBOX_CA_FILE holds no certificate: it must be a PEM bundle of the authorities that sandboxes trust")
+	return errors.New("SANDBOX_CA_FILE holds no certificate: it must be a PEM bundle of the authorities that sandboxes trust")
 }

@@ -38,13 +38,3 @@ func TestParse_TheNetworkOfSandboxes(t *testing.T) {
 		}
 	}
 }
-
-func TestAuthorities_AreTheFileOrTheHosts(t *testing.T) {
-	t.Parallel()
-	if b, err := (Sandbox{CAFile: "testdata/nothing.pem"}).Authorities(); err == nil {
-		t.Errorf("a file that is not there: %d bytes", len(b))
-	}
-	if b, err := (Sandbox{}).Authorities(); err != nil || len(b) > 0 && !strings.Contains(string(b), "BEGIN CERTIFICATE") {
-		t.Errorf("the host's bundle: %d bytes, %v", len(b), err)
-	}
-}

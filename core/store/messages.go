@@ -235,7 +235,7 @@ func (s *Store) Unsummarised(ctx context.Context, id core.SessionID) ([]core.End
 			SELECT m.id, m.text, m.state, m.failure_code, m.steps, coalesce(a.text, '') AS answer, m.created_at
 			FROM messages m LEFT JOIN messages a ON a.session_id = m.session_id AND a.reply_to = m.id
 			WHERE m.session_id = $1 AND m.role = 'user' AND m.started_at IS NOT NULL AND m.state IN ('completed', 'failed', 'cancelled')
-			AND NOT EXISTS (SELECT FROM events e WHERE e.session_id = $1 AND e.message_id = m.id AND e.type = 'summary_updated')
+			AND m.id NOT IN (SELECT e.message_id FROM events e WHERE e.session_id = $1 AND e.type = 'summary_updated' AND e.message_id IS NOT NULL)
 			ORDER BY m.created_at DESC, m.id DESC LIMIT 10
 		) last ORDER BY created_at, id`, id)
 	if err != nil {

@@ -27,12 +27,17 @@ type ends struct {
 func (*ends) Conversation(context.Context, core.SessionID, core.MessageID, int) ([]core.TurnText, error) {
 	return nil, nil
 }
+
 func (*ends) Activity(context.Context, core.SessionID, int) ([]core.ToolActivity, error) {
 	return nil, nil
 }
+
 func (*ends) LatestDiff(context.Context, core.SessionID) ([]core.ChangedFile, error) { return nil, nil }
+
 func (*ends) PullRequest(context.Context, core.SessionID) (*core.PullRequest, error) { return nil, nil }
+
 func (*ends) Unsummarised(context.Context, core.SessionID) ([]core.EndedTurn, error) { return nil, nil }
+
 func (*ends) SaveSummary(context.Context, core.Lease, core.MessageID, core.Compaction) error {
 	return nil
 }
@@ -72,7 +77,7 @@ func TestTurn_AFrozenSandboxDoesNotTakeTheAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &ends{}
-		p := &Processor{Options: Options{Store: store, Agent: answers{}, Mirror: noFiles{}}}
+		p := &Processor{Options: Options{Store: store, Agent: answers{}, Mirror: noFiles{}, Network: noNetwork{}}}
 		p.turn(t.Context(), core.Claim{}, core.Message{ID: "m"}, frozen{}, slog.New(slog.DiscardHandler))
 		if len(store.finished) != 1 || store.finished[0].State != core.Completed || store.finished[0].Answer != "Done." {
 			t.Errorf("the turn ended as %+v", store.finished)

@@ -34,12 +34,20 @@ func (p *Processor) serveMessage(ctx context.Context, claim core.Claim, log *slo
 		p.failQueued(ctx, claim, msg, context.Cause(ctx), log)
 		return
 	}
-	started, err := p.Store.StartMessage(ctx, claim.Lease, msg.ID, p.Agent.Model())
+	started, err := p.start(ctx, claim, msg)
 	if err != nil {
 		p.failQueued(ctx, claim, msg, err, log)
 		return
 	}
 	p.turn(ctx, claim, started, ws, log)
+}
+
+// start makes the message a working one. A cancel in this moment must not leave open whether it works:
+// nobody would write its end.
+func (p *Processor) start(ctx context.Context, claim core.Claim, msg core.Message) (core.Message, error) {
+	whole, done := final(ctx)
+	defer done()
+	return p.Store.StartMessage(whole, claim.Lease, msg.ID, p.Agent.Model())
 }
 
 // failQueued ends a message that never started. A lost lease and a shutdown leave it queued, to be

@@ -56,12 +56,6 @@ func crashRows() []row {
 			return b.publishCut(ctx, syscall.SIGTERM)
 		}},
 		{"cancel: while the agent publishes", cancelPublish},
-		{"the database is away for a moment of a turn", func(ctx context.Context, b *bench) (string, error) {
-			return b.databaseGone(ctx, 2*time.Second)
-		}},
-		{"the database is away for longer than a lease", func(ctx context.Context, b *bench) (string, error) {
-			return b.databaseGone(ctx, 25*time.Second)
-		}},
 		{"web is restarted in the middle of a turn", func(ctx context.Context, b *bench) (string, error) { return b.webGone(ctx, syscall.SIGTERM) }},
 		{"web is killed in the middle of a turn", func(ctx context.Context, b *bench) (string, error) { return b.webGone(ctx, syscall.SIGKILL) }},
 	}

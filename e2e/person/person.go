@@ -101,6 +101,18 @@ func (p *Person) Do(ctx context.Context, method, path string, header http.Header
 	return Answer{Status: resp.StatusCode, Header: resp.Header, Body: all}, err
 }
 
+// Request is a request that the person has not sent yet.
+func (p *Person) Request(ctx context.Context, method, path string) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, p.product+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range p.http.Jar.Cookies(req.URL) {
+		req.AddCookie(c)
+	}
+	return req, nil
+}
+
 // Refusal is a JSON failure of the product.
 type Refusal struct {
 	Status  int

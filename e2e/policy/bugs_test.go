@@ -259,10 +259,10 @@ func TestOpen_EveryCallBeginsInTheRepository(t *testing.T) {
 func TestOpen_TheRepositoryStays(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	for _, take := range []string{"mv /workspace/repo /workspace/home/away", "mv /workspace/repo /tmp/away", "rm -rf /workspace/repo", "rmdir /workspace/repo"} {
-		s.call(t, "write", map[string]any{"path": "take.sh", "content": take + "\n"})
-		s.bash(t, "bash take.sh", 60)
-		want(t, take, s.bash(t, "pwd && touch x && ls x && rm -f take.sh", 60), "/workspace/repo\nx")
+	for _, take := range []string{"mv /workspace/repo /workspace/home/away", "mv /workspace/repo /tmp/away", "rm -rf /workspace/repo", "rmdir /workspace/repo", "chmod 0 /workspace/repo"} {
+		s.call(t, "write", map[string]any{"path": "/tmp/take.sh", "content": take + "\n"})
+		s.bash(t, "bash /tmp/take.sh; rm /tmp/take.sh", 60)
+		want(t, take, s.bash(t, "pwd && touch x && ls x", 60), "/workspace/repo\nx")
 	}
 }
 

@@ -16,3 +16,12 @@ func TestConformance(t *testing.T) {
 		return start(t, r, spec()).Client
 	}, sandboxtest.CommandsReal, sandboxtest.Contained)
 }
+
+func TestAttacks(t *testing.T) {
+	t.Parallel()
+	r := dockertest.New(t)
+	sandboxtest.Attacks(t, func(t *testing.T) core.PlatformWorkspace {
+		t.Helper()
+		return start(t, r, spec()).Client
+	}, sandboxtest.CommandsReal, sandboxtest.Contained)
+}

@@ -2,6 +2,8 @@
 package sandboxtest
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +17,8 @@ type Capability string
 const (
 	// CommandsReal: commands are real processes, with bash, coreutils, procps-free /proc and git.
 	CommandsReal Capability = "commands-real"
-	// Contained: commands run in a container, whose kernel refuses them what ours shall not do.
+	// Contained: the workspace is a sandbox of its own, with the toolbox as its first process and
+	// limits on memory and on the number of processes. What attacks it reaches nothing else.
 	Contained Capability = "contained"
 )
 
@@ -39,23 +42,92 @@ type testCase struct {
 // not run for want of what.
 func Run(t *testing.T, open Open, have ...Capability) {
 	t.Helper()
-	lacking := map[Capability]int{}
-	ran := 0
+	var count tally
 	for _, c := range slices.Concat(commandCases(), processCases(), fileCases(), boundaryCases(), findCases(), checkoutCases(), snapshotCases(), checkpointCases(), kernelCases()) {
-		if i := slices.IndexFunc(c.needs, func(n Capability) bool { return !slices.Contains(have, n) }); i >= 0 {
-			lacking[c.needs[i]]++
+		if !count.runs(c.needs, have) {
 			continue
 		}
-		ran++
 		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
 			t.Parallel()
 			c.run(t, box{PlatformWorkspace: open(t), open: open})
 		})
 	}
-	t.Logf("sandboxtest: %d run", ran)
-	for capability, n := range lacking {
-		t.Logf("sandboxtest: %d need %s", n, capability)
+	count.log(t, "sandboxtest")
+}
+
+// Attacks does what a hostile repository or model may try, in a few sandboxes. Behind every attack the
+// sandbox has to work as before.
+func Attacks(t *testing.T, open Open, have ...Capability) {
+	t.Helper()
+	var count tally
+	for _, g := range []struct {
+		name     string
+		checkout bool // the attacks begin in one
+		cases    []testCase
+	}{
+		{"files", false, fileAttacks()},
+		{"init", false, initAttacks()},
+		{"processes", false, processAttacks()},
+		{"output", false, outputAttacks()},
+		{"poison", true, poisonAttacks()},
+	} {
+		cases := slices.DeleteFunc(g.cases, func(c testCase) bool { return !count.runs(c.needs, have) })
+		if len(cases) == 0 {
+			continue
+		}
+		t.Run(g.name, func(t *testing.T) {
+			t.Parallel()
+			ws := box{PlatformWorkspace: open(t), open: open}
+			if g.checkout {
+				ws.checkout(t, newFixture(t))
+			}
+			for _, c := range cases {
+				t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
+					c.run(t, ws)
+					ws.unharmed(t)
+				})
+			}
+		})
 	}
+	count.log(t, "attacks")
+}
+
+// unharmed fails when the sandbox does not work as it did.
+func (ws box) unharmed(t *testing.T) {
+	t.Helper()
+	if err := ws.Ping(t.Context()); err != nil {
+		t.Fatalf("afterwards: %v", err)
+	}
+	if got := ws.must(t, "echo well; ls -d /proc/[0-9]* | wc -l | awk '{print ($1 < 12)}'"); got != "well\n1\n" {
+		t.Errorf("afterwards: output %q", got)
+	}
+}
+
+// tally counts the cases that run and those that lack something.
+type tally struct {
+	ran     int
+	lacking map[Capability]int
+}
+
+func (c *tally) runs(needs, have []Capability) bool {
+	if i := slices.IndexFunc(needs, func(n Capability) bool { return !slices.Contains(have, n) }); i >= 0 {
+		if c.lacking == nil {
+			c.lacking = map[Capability]int{}
+		}
+		c.lacking[needs[i]]++
+		return false
+	}
+	c.ran++
+	return true
+}
+
+// log prints the line that sums a suite up.
+func (c *tally) log(t *testing.T, suite string) {
+	line := fmt.Sprintf("%s: %d run", suite, c.ran)
+	for _, capability := range slices.Sorted(maps.Keys(c.lacking)) {
+		line += fmt.Sprintf(", %d need %s", c.lacking[capability], capability)
+	}
+	t.Log(line)
 }
 
 // must runs a command that has to succeed and returns its output.

@@ -17,6 +17,7 @@ var (
 	errFinished  = errors.New("the request has finished")
 	errWriteHang = errors.New("the toolbox does not read")
 	errBroken    = errors.New("the toolbox read something that was not sent to it")
+	errGone      = errors.New("the stream ended")
 	errLate      = errors.New("the toolbox did not answer in time")
 )
 
@@ -62,6 +63,9 @@ func (c *Client) readLoop(frames *wire.Reader) {
 		f, err := frames.Next()
 		if err == nil {
 			err = c.accept(f)
+		}
+		if errors.Is(err, io.EOF) {
+			err = errGone // EOF is how a request's data ends, when all is well
 		}
 		if err != nil {
 			c.fail(fmt.Errorf("read from the toolbox: %w", err))

@@ -71,7 +71,7 @@ func commandResult(args wire.RunArgs, r wire.RunResult) (core.CommandResult, boo
 	kept := int64(len(r.Head) + len(r.Tail))
 	if len(r.Head) > args.KeepHead || len(r.Tail) > args.KeepTail || r.Total < kept ||
 		r.Lines < 0 || r.Lines > r.Total || r.Exit < 0 || r.Exit > 255 || r.Survivors < 0 ||
-		r.Duration < 0 || r.Signal != "" && !signalName.MatchString(r.Signal) {
+		r.Duration < 0 || r.Memory < 0 || r.Memory > 0 && !r.OOMKilled || r.Signal != "" && !signalName.MatchString(r.Signal) {
 		return core.CommandResult{}, false
 	}
 	out := core.CommandResult{
@@ -82,12 +82,14 @@ func commandResult(args wire.RunArgs, r wire.RunResult) (core.CommandResult, boo
 		OverQuota: r.OverQuota,
 		HostFull:  r.HostFull,
 		Survivors: r.Survivors,
-		Head:      r.Head,
-		Tail:      r.Tail,
-		Total:     r.Total,
-		Lines:     r.Lines,
-		Omitted:   r.Total - kept,
-		Duration:  time.Duration(r.Duration) * time.Microsecond,
+
+		MemoryLimit: r.Memory,
+		Head:        r.Head,
+		Tail:        r.Tail,
+		Total:       r.Total,
+		Lines:       r.Lines,
+		Omitted:     r.Total - kept,
+		Duration:    time.Duration(r.Duration) * time.Microsecond,
 	}
 	if r.Logged && args.LogName != "" {
 		out.LogPath = core.OutputDir + "/" + args.LogName

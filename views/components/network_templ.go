@@ -569,20 +569,20 @@ func networkTone(mode string) string {
 
 // totals is "3 hosts contacted · 1.2 MB received, 40 KB sent".
 func (n NetworkProps) totals() string {
-	return text.Count(n.Contacted, "host") + " contacted · " + text.Bytes(n.Received) + " received, " + text.Bytes(n.Sent) + " sent"
-}
-
-// counts is "12 connections · 3.4 MB received, 10 KB sent".
-func (c ConnectionProps) counts() string {
-	noun := "connection"
-	if c.Outcome != "allowed" {
-		noun = "attempt"
-	}
-	s := text.Count(int(c.Connections), noun)
-	if c.Sent+c.Received > 0 {
-		s += " · " + text.Bytes(c.Received) + " received, " + text.Bytes(c.Sent) + " sent"
+	s := text.Count(n.Contacted, "host") + " contacted"
+	if n.Contacted > 0 {
+		s += " · " + text.Bytes(n.Received) + " received, " + text.Bytes(n.Sent) + " sent"
 	}
 	return s
+}
+
+// counts is "12 connections · 3.4 MB received, 10 KB sent". What went to and fro before a refusal is its
+// own words and tells nothing.
+func (c ConnectionProps) counts() string {
+	if c.Outcome != "allowed" {
+		return text.Count(int(c.Connections), "attempt")
+	}
+	return text.Count(int(c.Connections), "connection") + " · " + text.Bytes(c.Received) + " received, " + text.Bytes(c.Sent) + " sent"
 }
 
 var _ = templruntime.GeneratedTemplate

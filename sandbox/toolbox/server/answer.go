@@ -7,6 +7,13 @@ import (
 	"agent-sandboxing/sandbox/toolbox/wire"
 )
 
+// maxAnswer bounds a result, which is cut before its JSON could exceed wire.MaxResult. Bytes, as
+// encodedSize estimates them.
+const maxAnswer = 3 << 20
+
+// encodedSize is about what bytes of a name or line, with the numbers beside them, take as JSON.
+func encodedSize(b []byte) int { return len(b)*4/3 + 64 }
+
 // answer performs one request. A result may come with an error: what a cancelled command had written.
 func (s *server) answer(ctx context.Context, head wire.Call[json.RawMessage], c *call) (any, error) {
 	switch head.Verb {

@@ -196,7 +196,7 @@ func (a *archive) write(ctx context.Context, deleted []string, folders []folder,
 		if l.mode == modeGitlink {
 			continue
 		}
-		if !a.fits(l.size) && !a.fits(a.compressed(ctx, l)) {
+		if l.size > maxLeaf || !a.fits(l.size) && !a.fits(a.compressed(ctx, l)) {
 			missing = append(missing, l.path)
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"path"
 	"strings"
 	"syscall"
+	"time"
 
 	"agent-sandboxing/sandbox/toolbox/wire"
 )
@@ -17,8 +18,10 @@ const (
 	tmpName  = "/tmp"
 
 	maxLinks = 40 // as the kernel
-	maxPath  = 4096
-	maxName  = 255
+	// lookFor bounds the time of one find or search; what was found by then is the answer.
+	lookFor = 20 * time.Second
+	maxPath = 4096
+	maxName = 255
 )
 
 // Layout says where the workspace lies on this machine. Workspace holds repo, home and the
@@ -29,8 +32,8 @@ type Layout struct {
 	Tmp       string
 	// Virtual says that commands know the folders as /workspace and /tmp, because they see no others.
 	Virtual bool
-	// Authorities is a PEM bundle that programs shall trust; "" leaves that to the image.
-	Authorities string
+	// Env is added to the environment of commands.
+	Env []string
 }
 
 // seen are the folders as commands know them.
@@ -46,6 +49,8 @@ type Files struct {
 	layout    Layout
 	workspace *os.Root
 	tmp       *os.Root
+	lookFor   time.Duration
+	hashes    hashes // of the repository
 }
 
 // OpenFiles opens the roots.
@@ -54,7 +59,7 @@ func OpenFiles(layout Layout) (*Files, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Files{layout: layout, workspace: workspace}
+	f := &Files{layout: layout, workspace: workspace, lookFor: lookFor}
 	for _, name := range []string{"repo", "home"} {
 		if err := workspace.Mkdir(name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			_ = workspace.Close()
@@ -159,7 +164,8 @@ func below(name, root string) string {
 }
 
 // repo opens the repository's folder anew, because a command may have replaced it. It must be a real
-// folder: a link would move the boundary.
+// folder: a link would move the boundary. Rights that a command took from its owner are given back: without
+// them nothing runs or is read there any more, not even what would give them back.
 func (f *Files) repo() (*os.Root, error) {
 	before, err := f.workspace.Lstat("repo")
 	if err != nil {
@@ -167,6 +173,11 @@ func (f *Files) repo() (*os.Root, error) {
 	}
 	if !before.IsDir() {
 		return nil, wire.Fail(wire.OutsideWorkspace, repoName)
+	}
+	if rights := before.Mode().Perm(); rights&0o700 != 0o700 {
+		if err := f.workspace.Chmod("repo", rights|0o700); err != nil {
+			return nil, err
+		}
 	}
 	root, err := f.workspace.OpenRoot("repo")
 	if err != nil {

@@ -24,19 +24,24 @@ func (f *Files) Find(ctx context.Context, a wire.FindArgs) (wire.FindResult, err
 		return wire.FindResult{}, wire.Fail(wire.NotADirectory, p.name())
 	}
 	out := wire.FindResult{Paths: []wire.Name{}}
+	size := 0
 	w := p.walker()
 	w.visit = func(rel string, e fs.DirEntry) error {
 		if e.IsDir() || !pattern.match(rel, from(p.rel, rel)) {
 			return nil
 		}
-		if len(out.Paths) >= a.Limit {
+		if len(out.Paths) >= a.Limit || size > maxAnswer {
 			out.More = true
 			return errStop
 		}
-		out.Paths = append(out.Paths, wire.Name(path.Join(p.prefix, rel)))
+		name := wire.Name(path.Join(p.prefix, rel))
+		size += encodedSize(name)
+		out.Paths = append(out.Paths, name)
 		return nil
 	}
-	err = w.walk(ctx, p.rel)
+	limited, cancel := context.WithTimeout(ctx, f.lookFor)
+	defer cancel()
+	err = w.lookThrough(ctx, limited, p.rel)
 	out.More = out.More || w.more
 	return out, err
 }

@@ -30,8 +30,9 @@ func (f *Files) List(a wire.ListArgs) (wire.ListResult, error) {
 		return wire.ListResult{}, fileError(err, p.name())
 	}
 	out := wire.ListResult{Entries: []wire.Stat{}, More: more}
+	size := 0
 	for _, name := range names {
-		if len(out.Entries) >= a.Limit {
+		if len(out.Entries) >= a.Limit || size > maxAnswer {
 			out.More = true
 			break
 		}
@@ -39,7 +40,9 @@ func (f *Files) List(a wire.ListArgs) (wire.ListResult, error) {
 		if entry.info, err = p.root.Lstat(entry.rel); err != nil {
 			continue // gone since it was listed
 		}
-		out.Entries = append(out.Entries, entry.stat())
+		stat := entry.stat()
+		size += encodedSize(stat.Path) + encodedSize(stat.Target)
+		out.Entries = append(out.Entries, stat)
 	}
 	return out, nil
 }

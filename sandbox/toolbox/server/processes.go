@@ -32,7 +32,8 @@ const (
 type Processes struct {
 	path    string
 	killer  killer
-	oom     oomCounter
+	memory  memoryGroup
+	forker  *forker // nil where the sandbox is not this process's alone
 	signals chan os.Signal
 	done    chan struct{}
 	reaping sync.WaitGroup
@@ -63,7 +64,8 @@ func NewProcesses(path string) (*Processes, error) {
 		children: map[int]*child{},
 	}
 	if os.Getpid() == 1 {
-		p.killer, p.oom = killEverything{}, findOOMCounter()
+		reserveThreads()
+		p.killer, p.memory, p.forker = killEverything{}, findMemoryGroup(), newForker()
 	} else {
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			return nil, err
@@ -80,6 +82,9 @@ func (p *Processes) Close() {
 	signal.Stop(p.signals)
 	close(p.done)
 	p.reaping.Wait()
+	if p.forker != nil {
+		p.forker.close()
+	}
 }
 
 func (p *Processes) reapLoop() {
@@ -134,7 +139,7 @@ func (p *Processes) execute(ctx context.Context, program Program, merge bool) (E
 	if err != nil {
 		return Exit{}, wire.Fail(wire.CommandFailed, program.Argv[0])
 	}
-	oomBefore := p.oom.read()
+	kills := p.memory.kills()
 	c, err := p.start(program, streams.child)
 	streams.closeChild()
 	if err != nil {
@@ -157,7 +162,9 @@ func (p *Processes) execute(ctx context.Context, program Program, merge bool) (E
 	<-c.exited
 	streams.finish(program, drainGrace)
 	exit.Code, exit.Signal = exitOf(c.status)
-	exit.OOMKilled = p.oom.read() > oomBefore
+	if exit.OOMKilled = p.memory.kills() > kills; exit.OOMKilled {
+		exit.Memory = p.memory.limit()
+	}
 	return exit, nil
 }
 
@@ -170,12 +177,20 @@ func (p *Processes) start(program Program, files []uintptr) (*child, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	pid, err := syscall.ForkExec(file, program.Argv, &syscall.ProcAttr{
-		Dir:   program.Dir,
-		Env:   env,
-		Files: files,
-		Sys:   &syscall.SysProcAttr{Setsid: true},
-	})
+	pid := 0
+	fork := func() {
+		pid, err = syscall.ForkExec(file, program.Argv, &syscall.ProcAttr{
+			Dir:   program.Dir,
+			Env:   env,
+			Files: files,
+			Sys:   &syscall.SysProcAttr{Setsid: true},
+		})
+	}
+	if p.forker != nil {
+		p.forker.do(fork)
+	} else {
+		fork()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -68,18 +68,29 @@ func (f *Files) Read(ctx context.Context, a wire.ReadArgs, out io.Writer) (wire.
 		return wire.ReadResult{}, wire.Fail(wire.BadRequest, string(a.Path))
 	}
 	stat := p.stat()
-	n, err := copyContext(ctx, out, io.NewSectionReader(file, a.Offset, a.Limit))
+	hash := sha256.New()
+	to := out
+	if a.Offset == 0 {
+		to = io.MultiWriter(out, hash)
+	}
+	n, err := copyContext(ctx, to, io.NewSectionReader(file, a.Offset, a.Limit))
 	if err != nil {
 		return wire.ReadResult{}, fileError(err, p.name())
 	}
-	if stat.Size <= a.Max {
-		hash := sha256.New()
+	eof := n < a.Limit || a.Offset+n >= stat.Size
+	switch {
+	case a.Offset == 0 && eof:
+		// The file may have changed meanwhile: size and hash are those of what was sent.
+		stat.Size = n
+		stat.SHA256 = hex.EncodeToString(hash.Sum(nil))
+	case stat.Size <= a.Max:
+		hash.Reset()
 		if _, err := copyContext(ctx, hash, io.NewSectionReader(file, 0, a.Max)); err != nil {
 			return wire.ReadResult{}, fileError(err, p.name())
 		}
 		stat.SHA256 = hex.EncodeToString(hash.Sum(nil))
 	}
-	return wire.ReadResult{Stat: stat, EOF: n < a.Limit || a.Offset+n >= stat.Size}, nil
+	return wire.ReadResult{Stat: stat, EOF: eof}, nil
 }
 
 // open opens a regular file and nothing else. O_NONBLOCK keeps a FIFO, swapped in behind the check,

@@ -49,6 +49,7 @@ func (s *server) run(ctx context.Context, a wire.RunArgs) (any, error) {
 		OverQuota: errors.Is(broke, errOverBudget),
 		HostFull:  errors.Is(broke, errHostFull),
 		OOMKilled: exit.OOMKilled,
+		Memory:    exit.Memory,
 		Survivors: exit.Survivors,
 		Duration:  time.Since(began).Microseconds(),
 	}
@@ -93,33 +94,24 @@ func (f *Files) dir(name wire.Name) (string, error) {
 	return path.Join(workspace, "repo", p.rel), nil
 }
 
-// env is the fixed part of a command's environment. Commands adds PATH.
+// env is the fixed part of a command's environment. Commands adds PATH. Nothing in it lets a program wait
+// for a person: there is no terminal, and an editor fails. One that did nothing and succeeded would let
+// git go on with a text that nobody wrote.
 func (f *Files) env() []string {
 	workspace, tmp := f.layout.seen()
-	return append(trust(f.layout.Authorities),
-		"HOME="+path.Join(workspace, "home"),
-		"TMPDIR="+tmp,
+	return append([]string{
+		"HOME=" + path.Join(workspace, "home"),
+		"TMPDIR=" + tmp,
 		"LANG=C.UTF-8",
 		"PAGER=cat",
 		"GIT_PAGER=cat",
 		"GIT_TERMINAL_PROMPT=0",
+		"EDITOR=false",
+		"VISUAL=false",
+		"GIT_EDITOR=false",
+		"GIT_SEQUENCE_EDITOR=false",
 		"TERM=dumb",
 		"NO_COLOR=1",
 		"CI=1",
-	)
-}
-
-// trust tells each kind of client where the authorities are that it shall trust: what reads OpenSSL's
-// variable (Python, Ruby, Go), and those that have one of their own.
-func trust(bundle string) []string {
-	if bundle == "" {
-		return nil
-	}
-	var env []string
-	for _, name := range []string{
-		"SSL_CERT_FILE", "GIT_SSL_CAINFO", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "NODE_EXTRA_CA_CERTS", "CARGO_HTTP_CAINFO",
-	} {
-		env = append(env, name+"="+bundle)
-	}
-	return env
+	}, f.layout.Env...)
 }

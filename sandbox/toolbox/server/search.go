@@ -19,7 +19,6 @@ const (
 	maxSearchFile = 64 << 20 // larger files are passed over
 	maxSearchLine = 16 << 20 // of a longer line, the rest is not looked at
 	maxLineRunes  = 500      // of a line in the answer
-	maxSearchText = 2 << 20  // bytes of lines in the answer
 )
 
 // Search returns the lines of files that match a pattern, with their neighbours.
@@ -49,10 +48,13 @@ func (f *Files) Search(ctx context.Context, a wire.SearchArgs) (wire.SearchResul
 		return out, err
 	}
 	defer p.close()
+	limited, cancel := context.WithTimeout(ctx, f.lookFor)
+	defer cancel()
 	s := &search{args: a, pattern: pattern, out: &out}
 	if !p.info.IsDir() {
-		err := s.file(ctx, p)
-		if errors.Is(err, errStop) {
+		err := s.file(limited, p)
+		out.More = out.More || outOfTime(ctx, err)
+		if errors.Is(err, errStop) || outOfTime(ctx, err) {
 			err = nil
 		}
 		return out, err
@@ -66,13 +68,13 @@ func (f *Files) Search(ctx context.Context, a wire.SearchArgs) (wire.SearchResul
 		if err != nil {
 			return nil // gone meanwhile
 		}
-		err = s.file(ctx, place{root: p.root, prefix: p.prefix, rel: rel, info: info})
+		err = s.file(limited, place{root: p.root, prefix: p.prefix, rel: rel, info: info})
 		if _, refused := errors.AsType[*wire.Error](err); refused {
 			return nil // unreadable, or swapped for something else
 		}
 		return err
 	}
-	err = w.walk(ctx, p.rel)
+	err = w.lookThrough(ctx, limited, p.rel)
 	out.Ignored = w.ignored
 	out.More = out.More || w.more
 	return out, err
@@ -83,7 +85,7 @@ type search struct {
 	args    wire.SearchArgs
 	pattern *regexp.Regexp
 	out     *wire.SearchResult
-	size    int // bytes of lines so far
+	size    int // bytes of the answer so far
 }
 
 // file adds the lines of one file; errStop when the answer is full.
@@ -103,6 +105,7 @@ func (s *search) file(ctx context.Context, p place) error {
 	found := &matches{search: s, path: path.Join(p.prefix, p.rel)}
 	err = found.scan(ctx, lines)
 	if len(found.lines) > 0 {
+		s.size += encodedSize(wire.Name(found.path))
 		s.out.Files = append(s.out.Files, wire.SearchFile{Path: wire.Name(found.path), Lines: found.lines})
 	}
 	return err
@@ -137,7 +140,7 @@ func (m *matches) line(number int, line []byte) error {
 	at := m.pattern.FindIndex(line)
 	switch {
 	case at != nil:
-		if m.out.Matches >= m.args.Limit || m.size > maxSearchText {
+		if m.out.Matches >= m.args.Limit || m.size > maxAnswer {
 			m.out.More = true
 			return errStop
 		}
@@ -161,7 +164,7 @@ func (m *matches) line(number int, line []byte) error {
 }
 
 func (m *matches) add(l wire.SearchLine) {
-	m.size += len(l.Text) + 16
+	m.size += encodedSize(l.Text)
 	m.lines = append(m.lines, l)
 }
 

@@ -43,7 +43,8 @@ type Exit struct {
 	Code      int
 	Signal    string
 	OOMKilled bool
-	Survivors int // processes that it left and that were then killed
+	Memory    int64 // the limit, when OOMKilled; 0 when it is not known
+	Survivors int   // processes that it left and that were then killed
 	// Interrupted says that it was killed because the context had ended.
 	Interrupted bool
 }

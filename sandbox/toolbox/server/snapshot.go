@@ -26,6 +26,11 @@ func (w worktree) snapshot(ctx context.Context, pack io.Writer) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, l := range found.leaves {
+		if l.hash == "" {
+			return nil, wire.Fail(wire.SnapshotFailed, l.path+" (over 1 GiB)")
+		}
+	}
 	o := &objects{known: base.objects}
 	tree := o.collect(found.leaves)
 	if err := o.write(ctx, root, pack); err != nil {

@@ -10,10 +10,16 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"agent-sandboxing/sandbox/toolbox/wire"
 )
 
-// maxWalk bounds the entries that one walk looks at.
-const maxWalk = 500_000
+const (
+	// maxWalk bounds the entries that one walk looks at.
+	maxWalk = 500_000
+	// maxDepth bounds the folders above an entry. To open a folder costs as much as it is deep.
+	maxDepth = 512
+)
 
 // errStop ends a walk early without being a failure.
 var errStop = errors.New("stop")
@@ -36,7 +42,7 @@ type walker struct {
 
 	seen    int
 	ignored bool // something was left out because of the rules
-	more    bool // maxWalk or maxDirEntries cut it
+	more    bool // a bound cut it
 }
 
 func (w *walker) walk(ctx context.Context, dir string) error {
@@ -45,6 +51,22 @@ func (w *walker) walk(ctx context.Context, dir string) error {
 		return nil
 	}
 	return err
+}
+
+// lookThrough is walk for an answer that may be partial: when limited ends before ctx, what was found by
+// then is all.
+func (w *walker) lookThrough(ctx, limited context.Context, dir string) error {
+	err := w.walk(limited, dir)
+	if outOfTime(ctx, err) {
+		w.more = true
+		return nil
+	}
+	return err
+}
+
+// outOfTime says that err comes from a limit of time below ctx's own.
+func outOfTime(ctx context.Context, err error) bool {
+	return ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded)
 }
 
 // folder walks one folder. excluded says that it is ignored itself and only kept: so is what is in it.
@@ -69,7 +91,14 @@ func (w *walker) folder(ctx context.Context, dir string, rules *ignores, exclude
 			return errStop
 		}
 		rel := path.Join(dir, e.Name())
-		if e.Name() == ".git" || len(rel) > maxPath {
+		if e.Name() == ".git" {
+			continue
+		}
+		if len(rel) > maxPath || strings.Count(rel, "/") > maxDepth {
+			if w.strict {
+				return wire.Fail(wire.BadPath, rel)
+			}
+			w.more = true
 			continue
 		}
 		ignored := excluded || rules.ignored(rel, e.IsDir())

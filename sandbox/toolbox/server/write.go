@@ -15,8 +15,12 @@ import (
 	"agent-sandboxing/sandbox/toolbox/wire"
 )
 
-// expectAbsent demands that nothing is at the path.
-const expectAbsent = "absent"
+const (
+	// expectAbsent demands that nothing is at the path.
+	expectAbsent = "absent"
+	// maxExpected bounds a file whose content may be expected: nobody has read more. Bytes.
+	maxExpected = 16 << 20
+)
 
 // Write replaces or creates one file: the content goes to a new file in the same folder, which then
 // takes the name. A link is written through, its target replaced. Parent folders are made.
@@ -74,8 +78,11 @@ func (p *place) expect(want string) error {
 	if want == "" {
 		return nil
 	}
+	if p.info.Size() > maxExpected {
+		return wire.Fail(wire.FileTooLarge, p.name())
+	}
 	hash := sha256.New()
-	if _, err := io.Copy(hash, file); err != nil {
+	if _, err := io.Copy(hash, io.LimitReader(file, maxExpected)); err != nil {
 		return fileError(err, p.name())
 	}
 	if hex.EncodeToString(hash.Sum(nil)) != want {

@@ -14,12 +14,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"agent-sandboxing/sandbox/toolbox/server"
-	"agent-sandboxing/sandbox/toolbox/wire"
 )
 
 // dnsAddress is the one name server in the sandbox's resolv.conf.
@@ -33,13 +32,7 @@ func main() {
 }
 
 func run(args []string) error {
-	layout := server.Layout{Workspace: "/workspace", Tmp: "/tmp"}
-	if self, err := os.Executable(); err == nil {
-		bundle := filepath.Join(filepath.Dir(self), wire.AuthoritiesName)
-		if _, err := os.Stat(bundle); err == nil {
-			layout.Authorities = bundle
-		}
-	}
+	layout := server.Layout{Workspace: "/workspace", Tmp: "/tmp", Env: commandEnv(os.Environ())}
 	if len(args) > 0 {
 		layout.Workspace = args[0]
 	}
@@ -70,6 +63,17 @@ func run(args []string) error {
 		return err
 	}
 	return errors.Join(server.Serve(context.Background(), stream, files, processes, network), files.Close())
+}
+
+// commandEnv are the variables that the container's maker wants commands to have.
+func commandEnv(environ []string) []string {
+	var env []string
+	for _, e := range environ {
+		if variable, ok := strings.CutPrefix(e, "COMMAND_ENV_"); ok {
+			env = append(env, variable)
+		}
+	}
+	return env
 }
 
 // openNetwork takes over the sandbox's DNS before any program can. Where that fails, and outside a

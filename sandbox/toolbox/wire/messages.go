@@ -106,6 +106,7 @@ type RunResult struct {
 	OOMKilled bool   `json:"oom_killed,omitempty"`
 	OverQuota bool   `json:"over_quota,omitempty"` // ended because of MaxBytes or MaxEntries
 	HostFull  bool   `json:"host_full,omitempty"`  // ended because of MinFree
+	Memory    int64  `json:"memory,omitempty"`     // the limit that it met, when OOMKilled. Bytes.
 	Survivors int    `json:"survivors,omitempty"`
 	Head      []byte `json:"head,omitempty"`
 	Tail      []byte `json:"tail,omitempty"`

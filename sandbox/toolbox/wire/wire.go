@@ -57,7 +57,3 @@ const (
 	EgressConnect Type = 32
 	EgressClose   Type = 33
 )
-
-// AuthoritiesName is the file beside the toolbox's program that holds the authorities which programs in
-// the sandbox shall trust, as PEM. Without it that is left to the image.
-const AuthoritiesName = "authorities.pem"

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"agent-sandboxing/core"
+	"agent-sandboxing/core/config"
+	"agent-sandboxing/sandbox"
+	"agent-sandboxing/sandbox/docker"
+	"agent-sandboxing/sandbox/toolbox"
+)
+
+// staleDoctor is the age at which the sandbox of an examination is one that was killed.
+const staleDoctor = 10 * time.Minute
+
+// checkDocker looks at the daemon, at what surrounds a sandbox there, and at a live one.
+func checkDocker(ctx context.Context, cfg config.Config) []finding {
+	r, err := docker.New(docker.Config{Host: cfg.DockerHost, Image: cfg.Sandbox.Image, Runtime: cfg.Sandbox.Runtime, Instance: "doctor"})
+	if err != nil {
+		return []finding{{"docker", absent, core.MessageOf(err), "Check DOCKER_HOST."}}
+	}
+	defer r.Close()
+	c, err := r.Capabilities(ctx)
+	if err != nil {
+		return []finding{{"docker", absent, core.MessageOf(err), "Start it (scripts/dockerd ensure), or set DOCKER_HOST."}}
+	}
+	all := []finding{{"docker", fine, c.ServerVersion + ", runtime " + c.Runtime, ""}, checkImage(cfg.Sandbox.Image, c.ImageReady)}
+	all = append(all, checkHost(ctx, r)...)
+	if !c.ImageReady {
+		return append(all, finding{"controls", absent, "without the image no sandbox can be looked at", "See image."})
+	}
+	clean(ctx, r)
+	return append(all, checkControls(ctx, r, sandbox.Limits{MemoryBytes: cfg.Sandbox.Memory << 20, CPUs: cfg.Sandbox.CPUs, PIDs: cfg.Sandbox.PIDs})...)
+}
+
+func checkImage(image string, ready bool) finding {
+	const remedy = "Run scripts/build-image on the Docker host, then set SANDBOX_IMAGE to the last line that it prints."
+	switch {
+	case image == "":
+		return finding{"image", absent, "SANDBOX_IMAGE is not set", remedy}
+	case !ready:
+		return finding{"image", absent, image + " is not on the Docker host", remedy}
+	}
+	return finding{"image", fine, image, ""}
+}
+
+func checkHost(ctx context.Context, r *docker.Runtime) []finding {
+	found, err := r.ExamineHost(ctx)
+	if err != nil {
+		return []finding{{"docker host", absent, core.MessageOf(err), "Look at the daemon's log."}}
+	}
+	var all []finding
+	for _, f := range found {
+		state := fine
+		if f.Remedy != "" {
+			state = degraded
+		}
+		all = append(all, finding{"host: " + f.Name, state, f.Detail, f.Remedy})
+	}
+	return all
+}
+
+// checkControls makes a sandbox, holds the table of controls against it, and removes it.
+func checkControls(ctx context.Context, r *docker.Runtime, limits sandbox.Limits) []finding {
+	verdicts, err := r.Audit(ctx, limits)
+	if err != nil {
+		return []finding{{"controls", absent, core.MessageOf(err), "No sandbox starts; see the code " + core.CodeOf(err) + " in OPERATIONS.md."}}
+	}
+	var all []finding
+	for _, v := range verdicts {
+		f := finding{"control: " + v.Name, fine, v.Why, ""}
+		if !v.Held {
+			f.state, f.detail, f.remedy = degraded, fmt.Sprintf("%s: %s", v.Why, v.Differs), v.Remedy
+			if f.remedy == "" {
+				f.remedy = "Update Docker and its runtime; if it stays so, report it."
+			}
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// clean removes what an examination left that was killed.
+func clean(ctx context.Context, r *docker.Runtime) {
+	list, err := r.List(ctx)
+	for _, old := range list {
+		if err == nil && time.Since(old.CreatedAt) > staleDoctor {
+			err = r.Remove(ctx, old.Ref, true)
+		}
+	}
+}
+
+func checkToolbox(context.Context, config.Config) []finding {
+	var all []finding
+	for _, arch := range []string{"amd64", "arm64"} {
+		if _, sum, err := toolbox.Binary(arch); err != nil {
+			all = append(all, finding{"toolbox " + arch, absent, core.MessageOf(err), "Build with make build."})
+		} else {
+			all = append(all, finding{"toolbox " + arch, fine, "sha256 " + sum, ""})
+		}
+	}
+	return all
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// At how many moments of turns the worker is killed, in how many sessions at once at most.
+const (
+	crashPoints   = 50
+	crashSessions = 4
+)
+
+// pointRows kill the worker wherever its turns are.
+func pointRows() []row {
+	return []row{{"F3: the worker is killed at 50 moments of turns", crashAtPoints}}
+}
+
+// crashAtPoints sends messages in several sessions, kills the worker at a random moment and counts the
+// turns that it hit, from their first claim to their last write. Every message ends once, every write
+// that was told as done is in its work tree, and rows and containers agree.
+func crashAtPoints(ctx context.Context, b *bench) (string, error) {
+	var ids []string
+	hit, kills := 0, 0
+	for hit < crashPoints {
+		if kills++; kills > crashPoints {
+			return "", fmt.Errorf("%d kills hit only %d turns", kills, hit)
+		}
+		if len(ids) == crashSessions {
+			ids = ids[1:] // the next begins with a session that has no sandbox yet
+		}
+		id, err := b.create(ctx, "mdlinks", "file "+b.newFile())
+		if err != nil {
+			return "", err
+		}
+		for _, old := range ids {
+			if err := b.post(ctx, old, "file "+b.newFile()); err != nil {
+				return "", err
+			}
+		}
+		ids = append(ids, id)
+		time.Sleep(time.Duration(rand.IntN(900)) * time.Millisecond) //nolint:forbidigo // the moment is the point
+		n, err := b.killedTurns(ctx)
+		if err != nil {
+			return "", err
+		}
+		hit += n
+		for _, id := range ids {
+			if _, err := b.ended(ctx, id); err != nil {
+				return "", err
+			}
+		}
+	}
+	var failures []error
+	for _, id := range b.sessions {
+		failures = append(failures, b.intact(ctx, id))
+	}
+	failures = append(failures, b.newWorker(ctx, nil), b.rowsAgree(ctx)) // a new one compares at once
+	return fmt.Sprintf("%d turns, %d kills", hit, kills), errors.Join(failures...)
+}
+
+// killedTurns kills the worker, says how many turns it had, ends their leases as 20 s would, and starts it again.
+func (b *bench) killedTurns(ctx context.Context) (int, error) {
+	if err := b.signal(ctx, "worker", syscall.SIGKILL); err != nil {
+		return 0, err
+	}
+	count, err := b.query(ctx, "WITH lost AS (UPDATE chat_sessions SET lease_until = now() - interval '1 second' WHERE lease_owner IS NOT NULL RETURNING 1) SELECT count(*) FROM lost")
+	if err != nil {
+		return 0, err
+	}
+	var n int
+	_, err = fmt.Sscan(strings.Fields(count)[0], &n)
+	return n, errors.Join(err, b.start("worker", nil))
+}
+
+// intact demands of a session that each message ended once, that its next message works, and that all
+// files that the agent was told to be written are there.
+func (b *bench) intact(ctx context.Context, id string) error {
+	if err := b.oneEndEach(ctx, id); err != nil {
+		return err
+	}
+	written, err := b.written(ctx, id)
+	if err != nil {
+		return err
+	}
+	return b.goesOn(ctx, id, written...)
+}
+
+// written are the files whose write the log tells as done.
+func (b *bench) written(ctx context.Context, id string) ([]string, error) {
+	var log struct {
+		Events []struct {
+			Type    string
+			Payload json.RawMessage
+		}
+	}
+	if err := b.owner.Ask(ctx, http.MethodGet, "/chat-sessions/"+id+"/events?limit=1000", "", nil, &log); err != nil {
+		return nil, err
+	}
+	var paths []string
+	for _, e := range log.Events {
+		var r struct{ Tool, Outcome, Object string }
+		if e.Type == "agent_tool_result" && json.Unmarshal(e.Payload, &r) == nil && r.Tool == "write" && r.Outcome == "ok" {
+			paths = append(paths, r.Object)
+		}
+	}
+	return paths, nil
+}
+
+// rowsAgree demands that in the end every container belongs to a row of its generation, and that no
+// row waits for anything.
+func (b *bench) rowsAgree(ctx context.Context) error {
+	var disagree error
+	err := b.eventually(ctx, "rows and containers agreed", func() bool {
+		disagree = b.compare(ctx)
+		return disagree == nil
+	})
+	return errors.Join(err, disagree)
+}
+
+func (b *bench) compare(ctx context.Context) error {
+	containers, err := b.host(ctx, "ps", "-aq", "--no-trunc", "--filter", "label=agent-sandboxing.sandbox")
+	if err != nil {
+		return err
+	}
+	known, err := b.query(ctx, "SELECT runtime_ref FROM sandboxes WHERE state IN ('ready', 'stopped') UNION ALL SELECT runtime_ref FROM pool_members")
+	if err != nil {
+		return err
+	}
+	for _, ref := range containers {
+		if !slices.Contains(strings.Fields(known), ref) {
+			return fmt.Errorf("no row speaks for the container %s", ref)
+		}
+	}
+	stuck, err := b.query(ctx, "SELECT (SELECT count(*) FROM messages WHERE state IN ('queued', 'working')) + (SELECT count(*) FROM sandboxes WHERE state IN ('creating', 'stopping')) + (SELECT count(*) FROM chat_sessions WHERE lease_owner IS NOT NULL)")
+	if err == nil && stuck != "0" {
+		err = fmt.Errorf("%s rows wait for something", stuck)
+	}
+	return err
+}
