@@ -140,7 +140,7 @@ sys.exit(1)'`},
 		{"an abstract socket of the host", `awk 'NR > 1 {print $8}' /proc/net/unix | grep -q @`},
 		// Kernel interfaces.
 		{"a release agent", `find /sys/fs/cgroup -name release_agent -writable 2>/dev/null | grep -q .`},
-		{"mounting cgroups", `mkdir -p /tmp/m && mount -t cgroup -o memory none /tmp/m && umount /tmp/m`},
+		{"mounting cgroups", `mkdir -p /tmp/m && { mount -t cgroup -o memory none /tmp/m || mount -t cgroup2 none /tmp/m; } && umount /tmp/m`},
 		{"lifting a limit", `find /sys/fs/cgroup -type f -writable 2>/dev/null | grep -q .`},
 		{"making kernel settings writable", `mount -o remount,bind,rw /sys || mount -o remount,bind,rw /proc/sys`},
 		{"the core pattern", `(: >> /proc/sys/kernel/core_pattern)`},
