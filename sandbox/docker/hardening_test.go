@@ -68,7 +68,7 @@ func TestEscapes_AreOpenInAWeakContainer(t *testing.T) {
 	if out, err := listener.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	open := sandboxtest.OpenEscapes(sandboxtest.Escapes(), func(shell string) string {
+	open := sandboxtest.OpenEscapes(t, sandboxtest.Escapes(), func(shell string) string {
 		return inWeak(t, ref, "exec 7</host; "+shell)
 	})
 	t.Logf("%d of %d are open", len(open), len(sandboxtest.Escapes()))
