@@ -9,19 +9,22 @@ import (
 	"agent-sandboxing/core"
 )
 
+// exhaustion is what a case needs that leaves nothing for others.
+var exhaustion = []Capability{CommandsReal, Contained, ExhaustionContained}
+
 func processAttacks() []testCase {
 	return []testCase{
 		{name: "a fork bomb that ignores every signal", needs: contained, run: forkBomb},
 		{name: "a fork bomb of the shell", needs: contained, run: shellBomb},
 		{name: "a bomb of threads", needs: contained, run: threadBomb},
-		{name: "a bomb that is cancelled while files are read", needs: contained, run: bombBesideReads},
+		{name: "a bomb that is cancelled while files are read", needs: exhaustion, run: bombBesideReads},
 		{name: "a thousand orphans leave no zombie", needs: contained, run: orphans},
 		{name: "a daemon with closed streams", needs: contained, run: daemonised},
 		{name: "a child that goes on printing", needs: real, run: chattyChild},
 		{name: "busy loops behind a time limit", needs: real, run: busyLoops},
 		{name: "a command that stops itself", needs: real, run: stopsItself},
-		{name: "a child that is killed for memory", needs: contained, run: childOutOfMemory},
-		{name: "children that hold all memory", needs: contained, run: allOutOfMemory},
+		{name: "a child that is killed for memory", needs: exhaustion, run: childOutOfMemory},
+		{name: "children that hold all memory", needs: exhaustion, run: allOutOfMemory},
 		{name: "an exit status that looks like a death", needs: real, run: likeADeath},
 		{name: "two commands at once leave each other alone", needs: real, run: twoCommands},
 	}
