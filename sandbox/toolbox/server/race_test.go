@@ -46,6 +46,8 @@ func TestInvariant8_SwappedFolderNeverLeadsOutside(t *testing.T) {
 			}
 		}
 	})
+	stop := sync.OnceFunc(func() { close(done); swapping.Wait() })
+	t.Cleanup(stop)
 	const rounds = 10_000
 	inside, refused := 0, 0
 	for range rounds / 5 {
@@ -74,8 +76,7 @@ func TestInvariant8_SwappedFolderNeverLeadsOutside(t *testing.T) {
 		}
 		_, _ = files.Write(wire.WriteArgs{Path: wire.Name("d/new"), Mode: 0o600, Max: 10}, strings.NewReader("x")) // refused or inside
 	}
-	close(done)
-	swapping.Wait()
+	stop()
 	left, err := os.ReadDir(outside)
 	if err != nil || len(left) != 2 {
 		t.Errorf("outside holds %v, %v", left, err)
