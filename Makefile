@@ -64,6 +64,12 @@ faults-check:
 	@$(MAKE) --no-print-directory build
 	@scripts/faults-check
 
+# Random SIGKILLs of worker, container, shim and dockerd while people work, for DURATION or KILLS.
+chaos:
+	@scripts/setup demo
+	@$(MAKE) --no-print-directory build
+	@scripts/faults-check -chaos -duration $(or $(DURATION),6m) -kills $(or $(KILLS),200)
+
 .PHONY: policy-check
 policy-check:
 	@scripts/setup test

@@ -52,12 +52,12 @@ type Checkpoint struct {
 
 // Worker is a process that claims sessions.
 type Worker struct {
-	ID          WorkerID
-	Host        string
-	Version     string
-	Capacity    int
-	Status      WorkerStatus
-	HeartbeatAt time.Time
+	ID        WorkerID
+	Host      string
+	Version   string
+	Capacity  int
+	Status    WorkerStatus
+	SilentFor time.Duration // since its last heartbeat, by the database's clock
 }
 
 // WorkerStatus is what web shows of a worker, written by the worker itself.

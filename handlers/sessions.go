@@ -309,7 +309,7 @@ func rowState(r core.SessionRow) string {
 			return "review"
 		}
 	case core.Queued:
-		if r.Session.LeaseOwner != "" && r.Session.LeaseUntil.After(time.Now()) {
+		if r.Session.LeaseOwner != "" {
 			return "preparing"
 		}
 	case "":

@@ -30,13 +30,13 @@ func (s *Service) Platform(ctx context.Context) (Platform, error) {
 		}
 		s.workers.put("", workers)
 	}
-	return s.platform(workers, time.Now()), nil
+	return s.platform(workers), nil
 }
 
-func (s *Service) platform(workers []core.Worker, now time.Time) Platform {
+func (s *Service) platform(workers []core.Worker) Platform {
 	p := Platform{MaxSteps: s.maxSteps}
 	for _, w := range workers {
-		if now.Sub(w.HeartbeatAt) > workerAlive {
+		if w.SilentFor > workerAlive {
 			continue
 		}
 		p.Workers++

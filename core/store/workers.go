@@ -31,14 +31,14 @@ func (s *Store) PruneWorkers(ctx context.Context) (int64, error) {
 // Workers lists every worker that was seen in the last day, the most recently seen first.
 func (s *Store) Workers(ctx context.Context) ([]core.Worker, error) {
 	rows, err := s.pool.Query(ctx, `
-		SELECT id, host, version, capacity, status, heartbeat_at FROM workers
+		SELECT id, host, version, capacity, status, clock_timestamp() - heartbeat_at FROM workers
 		WHERE heartbeat_at > clock_timestamp() - interval '1 day' ORDER BY heartbeat_at DESC`)
 	if err != nil {
 		return nil, mapError(err)
 	}
 	workers, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (core.Worker, error) {
 		var w core.Worker
-		err := row.Scan(&w.ID, &w.Host, &w.Version, &w.Capacity, &w.Status, &w.HeartbeatAt)
+		err := row.Scan(&w.ID, &w.Host, &w.Version, &w.Capacity, &w.Status, &w.SilentFor)
 		return w, err
 	})
 	return workers, mapError(err)

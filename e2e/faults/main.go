@@ -28,7 +28,18 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	repeat := flag.Int("repeat", 1, "how often to go through them, each time on a new Docker daemon")
+	storm := flag.Bool("chaos", false, "kill at random for -duration or -kills, instead of one fault after the other")
+	kills := flag.Int("kills", 200, "how many")
+	long := flag.Duration("duration", 8*time.Minute, "how long at most")
 	flag.Parse()
+	if *storm {
+		if err := runChaos(ctx, *kills, *long); err != nil {
+			fmt.Fprintln(os.Stderr, "chaos:", err)
+			stop()
+			os.Exit(1) //nolint:gocritic // stop was called
+		}
+		return
+	}
 	for round := range *repeat {
 		if *repeat > 1 {
 			fmt.Printf("round %d of %d\n", round+1, *repeat)

@@ -181,32 +181,35 @@ func shimKilled(ctx context.Context, b *bench) (string, error) {
 func (b *bench) onlyKnownProcesses(ctx context.Context) error {
 	var failure error
 	err := b.eventually(ctx, "every process of a container is known", func() bool {
-		var known []int
-		refs, err := b.host(ctx, "ps", "-q")
-		if failure = err; err != nil {
-			return false
-		}
-		for _, ref := range refs {
-			pids, err := b.host(ctx, "top", ref, "-eo", "pid")
-			if err != nil {
-				failure = err
-				return false
-			}
-			for _, word := range pids[1:] {
-				if pid, err := strconv.Atoi(word); err == nil {
-					known = append(known, pid)
-				}
-			}
-		}
-		for _, pid := range b.daemon.Processes() {
-			if !slices.Contains(known, pid) {
-				failure = fmt.Errorf("process %d is in a container's group, and no container has it", pid)
-				return false
-			}
-		}
-		return true
+		failure = b.unknownProcesses(ctx)
+		return failure == nil
 	})
 	return errors.Join(err, failure)
+}
+
+func (b *bench) unknownProcesses(ctx context.Context) error {
+	refs, err := b.host(ctx, "ps", "-q")
+	if err != nil {
+		return err
+	}
+	var known []int
+	for _, ref := range refs {
+		pids, err := b.host(ctx, "top", ref, "-eo", "pid")
+		if err != nil {
+			return err
+		}
+		for _, word := range pids[1:] {
+			if pid, err := strconv.Atoi(word); err == nil {
+				known = append(known, pid)
+			}
+		}
+	}
+	for _, pid := range b.daemon.Processes() {
+		if !slices.Contains(known, pid) {
+			return fmt.Errorf("process %d is in a container's group, and no container has it", pid)
+		}
+	}
+	return nil
 }
 
 // hostCrashed ends the daemon and all containers at once, with a second session that nobody uses. All

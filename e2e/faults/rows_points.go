@@ -131,7 +131,7 @@ func (b *bench) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	known, err := b.query(ctx, "SELECT runtime_ref FROM sandboxes WHERE state IN ('ready', 'stopped')")
+	known, err := b.query(ctx, "SELECT runtime_ref FROM sandboxes WHERE state IN ('ready', 'stopped') UNION ALL SELECT runtime_ref FROM pool_members")
 	if err != nil {
 		return err
 	}

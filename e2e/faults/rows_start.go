@@ -84,7 +84,7 @@ func ends(out string, err error) func(code string) (string, error) {
 func (b *bench) withoutPostgres(ctx context.Context, command string) (string, error) {
 	const hide = `for d in /usr/lib/postgresql /usr/pgsql-*; do [ ! -d "$d" ] || mount -t tmpfs none "$d"; done; exec "$0" "$1"`
 	return b.program(ctx, map[string]string{"DATABASE_URL": "", "DATA_DIR": filepath.Join(b.dir, "no-postgres"), "LISTEN_ADDR": "127.0.0.1:0", "PUBLIC_URL": "http://127.0.0.1:1"},
-		"unshare", "--map-root-user", "--mount", "sh", "-c", hide, binary, command)
+		"unshare", "--map-root-user", "--mount", "sh", "-c", hide, b.binary, command)
 }
 
 func startPortTaken(ctx context.Context, b *bench) (string, error) {

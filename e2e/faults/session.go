@@ -100,9 +100,9 @@ func (b *bench) read(ctx context.Context, id string) (state, error) {
 
 // until waits for what so says of the session.
 func (b *bench) until(ctx context.Context, id, what string, so func(state) bool) (state, error) {
-	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, b.patience)
 	defer cancel()
-	tick := time.NewTicker(200 * time.Millisecond)
+	tick := time.NewTicker(b.look)
 	defer tick.Stop()
 	for {
 		s, err := b.read(ctx, id)

@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	binary      = "bin/agent-sandboxing"
+	built       = "bin/agent-sandboxing"
 	productAddr = "127.0.0.1:18190"
 	githubAddr  = "127.0.0.1:18191"
 	modelAddr   = "127.0.0.1:18192"
@@ -35,6 +35,7 @@ const (
 // Docker daemon of its own, which can be taken away.
 type bench struct {
 	dir      string
+	binary   string // a copy, so that a new build does not get into a run
 	env      map[string]string
 	daemon   *dockertest.Daemon
 	docker   *relay
@@ -46,6 +47,8 @@ type bench struct {
 	running  map[string]*process // by role
 	sessions []string            // of the current row
 	files    int
+	patience time.Duration // for the end of a session's work
+	look     time.Duration // between two looks at it
 
 	stop     context.CancelFunc // of the stand-ins
 	standins sync.WaitGroup
@@ -66,8 +69,12 @@ func open(ctx context.Context) (b *bench, err error) {
 	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // the local Postgres runs as another user and must enter
 		return nil, err
 	}
+	binary := filepath.Join(dir, "agent-sandboxing")
+	if out, err := exec.CommandContext(ctx, "cp", built, binary).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, out)
+	}
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
-	b = &bench{dir: dir, running: map[string]*process{}, stop: stop}
+	b = &bench{dir: dir, binary: binary, running: map[string]*process{}, stop: stop, patience: 90 * time.Second, look: 200 * time.Millisecond}
 	image := os.Getenv("SANDBOX_IMAGE")
 	if b.daemon, err = dockertest.OpenDaemon(ctx, dockertest.DaemonOptions{LiveRestore: true, Images: []string{image}}); err != nil {
 		return nil, err
@@ -94,6 +101,7 @@ func open(ctx context.Context) (b *bench, err error) {
 		"PATH": os.Getenv("PATH"), "HOME": os.Getenv("HOME"), "SANDBOX_IMAGE": image, "DATABASE_URL": "host=" + dir + " user=postgres dbname=" + filepath.Base(dir),
 		"ENCRYPTION_KEYS": seal.NewKey("k1"), "DATA_DIR": filepath.Join(dir, "data"), "DOCKER_HOST": "unix://" + b.docker.path,
 		"LISTEN_ADDR": productAddr, "PUBLIC_URL": "http://" + productAddr, "SANDBOX_MAX_RUNNING": "4", "SANDBOX_MEMORY": "512",
+		"SANDBOX_RUNTIME": dockertest.Runtime(),
 	}
 	maps.Copy(b.env, github.Environment())
 	maps.Copy(b.env, standin.ModelEnvironment(modelAddr))
@@ -152,8 +160,8 @@ func (b *bench) startAs(name, role string, change map[string]string) error {
 	if err != nil {
 		return err
 	}
-	defer log.Close()                 // the child has its own
-	cmd := exec.Command(binary, role) //nolint:noctx // stop and kill end it
+	defer log.Close()                   // the child has its own
+	cmd := exec.Command(b.binary, role) //nolint:noctx // stop and kill end it
 	cmd.Env, cmd.Stdout, cmd.Stderr = b.with(change), log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if err := cmd.Start(); err != nil {
@@ -200,7 +208,7 @@ func (b *bench) newWorker(ctx context.Context, change map[string]string) error {
 
 // once runs a command of the product that shall end by itself, and returns what it said.
 func (b *bench) once(ctx context.Context, change map[string]string, args ...string) (string, error) {
-	return b.program(ctx, change, binary, args...)
+	return b.program(ctx, change, b.binary, args...)
 }
 
 func (b *bench) program(ctx context.Context, change map[string]string, name string, args ...string) (string, error) {

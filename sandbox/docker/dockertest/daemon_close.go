@@ -19,7 +19,7 @@ import (
 // Close ends the daemon with every container of it and removes all that it wrote, also when ctx has
 // ended already.
 func (d *Daemon) Close(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute) // whatever became of the suite
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Minute) // whatever became of the suite
 	defer cancel()
 	err := errors.Join(d.Kill(ctx), erase(ctx, d.dir))
 	if err != nil {

@@ -1,0 +1,290 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"agent-sandboxing/agent/modeltest"
+)
+
+// The size of a chaos run. Workers take turns at once; a turn has some seconds, so that a kill meets many.
+const (
+	chaosSessions = 6
+	chaosEdits    = 6 // of one message
+	orphansGone   = 30 * time.Second
+)
+
+var chaosWorkers = []string{"worker", "worker-2"}
+
+// mayFail are the codes with which a turn may end when something under it was killed.
+var mayFail = []string{"sandbox_lost", "worker_lost", "runtime_unavailable", "runtime_failed", "preparation_interrupted"}
+
+// chaos kills what turns run on, at random, while people work in several sessions.
+type chaos struct {
+	*bench
+	session []*chaosSession
+
+	mu    sync.Mutex
+	kills map[string]int
+}
+
+// chaosSession is one session whose messages insert markers into one file, each marker once.
+type chaosSession struct {
+	id       string
+	messages int
+	ends     map[string]int // by code, "" for a good one
+}
+
+// runChaos runs until so many kills or so long, whichever comes first, and then demands that nothing is
+// orphaned, stuck, done twice or lost.
+func runChaos(ctx context.Context, limit int, long time.Duration) (err error) {
+	b, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	b.patience, b.look = 10*time.Minute, time.Second
+	b.env["SANDBOX_MAX_RUNNING"] = "8"
+	defer func() {
+		err = errors.Join(err, b.close(context.WithoutCancel(ctx)))
+		if err == nil {
+			err = os.RemoveAll(b.dir)
+		} else {
+			err = fmt.Errorf("%w; the logs are in %s", err, b.dir)
+		}
+	}()
+	c := &chaos{bench: b, kills: map[string]int{}}
+	if err := c.begin(ctx); err != nil {
+		return err
+	}
+	base, err := c.measure(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.pool(ctx, "2"); err != nil {
+		return err
+	}
+	if err := c.storm(ctx, limit, long); err != nil {
+		return err
+	}
+	if err := c.calm(ctx); err != nil {
+		return err
+	}
+	return errors.Join(c.neighbours(ctx), c.baseline(ctx, base))
+}
+
+// begin makes the sessions with their file and starts the second worker.
+func (c *chaos) begin(ctx context.Context) error {
+	if err := c.pool(ctx, "0"); err != nil {
+		return err
+	}
+	for range chaosSessions {
+		id, err := c.perform(ctx, "mdlinks", performance{Answer: "Ready.", Calls: []modeltest.Call{
+			modeltest.CallJSON("write", map[string]any{"path": "log.txt", "content": "END\n"}),
+		}})
+		if err != nil {
+			return fmt.Errorf("begin a session: %w", err)
+		}
+		c.session = append(c.session, &chaosSession{id: id, ends: map[string]int{}})
+	}
+	return nil
+}
+
+// pool starts both workers anew with so many sandboxes ahead.
+func (c *chaos) pool(ctx context.Context, warm string) error {
+	c.env["SANDBOX_WARM"] = warm
+	for _, name := range chaosWorkers {
+		if err := errors.Join(c.signal(ctx, name, syscall.SIGTERM), c.startAs(name, "worker", nil)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// storm lets people work and things die.
+func (c *chaos) storm(ctx context.Context, limit int, long time.Duration) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	over := make(chan struct{})
+	var working sync.WaitGroup
+	for _, s := range c.session {
+		working.Go(func() {
+			if err := c.work(ctx, s, over); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	err := c.killAll(ctx, limit, long)
+	close(over)
+	if err != nil {
+		cancel(err)
+	}
+	working.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return nil
+}
+
+// work sends one message after the other until the storm is over, and the last one has ended.
+func (c *chaos) work(ctx context.Context, s *chaosSession, over <-chan struct{}) error {
+	for {
+		text, err := markers(s.messages).message()
+		if err != nil {
+			return err
+		}
+		if err := c.post(ctx, s.id, text); err != nil {
+			return fmt.Errorf("post: %w", err)
+		}
+		s.messages++
+		state, err := c.ended(ctx, s.id)
+		if err != nil {
+			return err
+		}
+		code, said, end := state.last()
+		if end == "cancelled" || end == "failed" && !slices.Contains(mayFail, code) {
+			return fmt.Errorf("session %s: a message is %s with %s: %s", s.id, end, code, said)
+		}
+		s.ends[code]++
+		select {
+		case <-over:
+			return nil
+		default:
+		}
+	}
+}
+
+// markers are the edits of one message, a pause between them.
+func markers(message int) performance {
+	p := performance{Answer: "Done."}
+	for i := range chaosEdits {
+		p.Calls = append(p.Calls,
+			modeltest.CallJSON("edit", map[string]any{"path": "log.txt", "edits": []any{map[string]any{"oldText": "END", "newText": marker(message, i) + "\nEND"}}}),
+			modeltest.CallJSON("bash", map[string]any{"command": fmt.Sprintf("sleep 0.3%d", i)})) // twice the same would look like a loop
+	}
+	return p
+}
+
+func marker(message, edit int) string { return fmt.Sprintf("m%d.e%d;", message, edit) }
+
+// killAll kills one thing after the other, so that they are spread over the time.
+func (c *chaos) killAll(ctx context.Context, limit int, long time.Duration) error {
+	targets := map[string]func(context.Context) error{
+		"worker": c.killWorker, "container": c.killContainer, "container removed": c.removeVictim,
+		"shim": c.killShim, "dockerd": c.killDaemon,
+	}
+	order := []string{"worker", "worker", "container", "container", "container removed", "shim", "shim", "dockerd", "dockerd"}
+	end := time.Now().Add(long)
+	for n := 0; n < limit && time.Now().Before(end); n++ {
+		space := time.Until(end) / time.Duration(limit-n)
+		select {
+		case <-time.After(time.Duration(rand.Int64N(int64(2*space) + 1))):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		what := order[rand.IntN(len(order))]
+		if err := targets[what](ctx); errors.Is(err, errNothing) {
+			n--
+			continue
+		} else if err != nil {
+			return fmt.Errorf("kill a %s: %w", what, err)
+		}
+		c.kills[what]++
+		if (n+1)%20 == 0 {
+			fmt.Printf("chaos: %d kills %v\n", n+1, c.kills)
+		}
+	}
+	return nil
+}
+
+// errNothing says that there was nothing to kill.
+var errNothing = errors.New("nothing there")
+
+func (c *chaos) killWorker(ctx context.Context) error {
+	name := chaosWorkers[rand.IntN(len(chaosWorkers))]
+	return errors.Join(c.signal(ctx, name, syscall.SIGKILL), c.startAs(name, "worker", nil))
+}
+
+// victim is a running container.
+func (c *chaos) victim(ctx context.Context) (string, error) {
+	refs, err := c.host(ctx, "ps", "-q", "--no-trunc", "--filter", "label=agent-sandboxing.sandbox")
+	if err != nil {
+		return "", err
+	}
+	if len(refs) == 0 {
+		return "", errNothing
+	}
+	return refs[rand.IntN(len(refs))], nil
+}
+
+// killContainer kills PID 1 behind the daemon's back.
+func (c *chaos) killContainer(ctx context.Context) error {
+	ref, err := c.victim(ctx)
+	if err != nil {
+		return err
+	}
+	pid, err := c.host(ctx, "inspect", "--format", "{{.State.Pid}}", ref)
+	if err != nil || len(pid) != 1 || pid[0] == "0" {
+		return errNothing // it has ended meanwhile
+	}
+	if c.daemon.Signal(ctx, "KILL", pid[0]) != nil {
+		return errNothing
+	}
+	return nil
+}
+
+func (c *chaos) removeVictim(ctx context.Context) error {
+	ref, err := c.victim(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := c.host(ctx, "rm", "-f", ref); err != nil {
+		return errNothing // the product removes it at the same moment
+	}
+	return nil
+}
+
+func (c *chaos) killShim(ctx context.Context) error {
+	ref, err := c.victim(ctx)
+	if err != nil {
+		return err
+	}
+	pid, err := c.daemon.Shim(ref)
+	if err != nil || c.daemon.Signal(ctx, "KILL", fmt.Sprint(pid)) != nil {
+		return errNothing
+	}
+	return nil
+}
+
+// killDaemon kills dockerd and starts it again after up to two seconds.
+func (c *chaos) killDaemon(ctx context.Context) error {
+	if err := c.daemon.Kill(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-time.After(time.Duration(rand.IntN(2000)) * time.Millisecond):
+	case <-ctx.Done():
+	}
+	return c.daemon.Start(ctx)
+}
+
+// counted is a map of counts as one line.
+func counted(m map[string]int) string {
+	var words []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		name := k
+		if name == "" {
+			name = "completed"
+		}
+		words = append(words, fmt.Sprintf("%s %d", name, m[k]))
+	}
+	return strings.Join(words, ", ")
+}

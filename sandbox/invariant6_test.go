@@ -1,0 +1,90 @@
+package sandbox_test
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"agent-sandboxing/core"
+	"agent-sandboxing/sandbox"
+	"agent-sandboxing/sandbox/docker/dockertest"
+)
+
+// TestInvariant6_NothingThatIsKilledTakesTheWork kills, in the middle of a command, each thing that a
+// sandbox stands on, on a Docker daemon of the test's own. The command fails with a code and is never
+// said to have ended well; the session's next turn finds the work that was done, in one container.
+func TestInvariant6_NothingThatIsKilledTakesTheWork(t *testing.T) {
+	t.Parallel()
+	d := dockertest.NewDaemon(t, dockertest.DaemonOptions{LiveRestore: true})
+	r := dockertest.Open(t, d.Config(t))
+	f := setup(t, func(o *sandbox.Options) { o.Runtime = r })
+	f.runtime = r
+	for _, c := range []struct {
+		name string
+		kill func(t *testing.T, ref string) error
+	}{
+		{"container", func(_ *testing.T, ref string) error {
+			_, err := d.Run(t.Context(), "kill", ref)
+			return err
+		}},
+		{"PID 1, behind the daemon's back", func(t *testing.T, ref string) error {
+			return d.Signal(t.Context(), "KILL", d.Docker(t, "inspect", "--format", "{{.State.Pid}}", ref))
+		}},
+		{"shim", func(t *testing.T, ref string) error {
+			pid, err := d.Shim(ref)
+			if err != nil {
+				return err
+			}
+			return d.Signal(t.Context(), "KILL", strconv.Itoa(pid))
+		}},
+		{"dockerd with live restore", func(t *testing.T, _ string) error { return d.Kill(t.Context()) }},
+		{"dockerd without", func(t *testing.T, _ string) error {
+			if err := d.SetLiveRestore(false); err != nil {
+				return err
+			}
+			return d.Kill(t.Context())
+		}},
+		{"everything on the host", func(t *testing.T, _ string) error { return d.Crash(t.Context()) }},
+	} {
+		t.Run(c.name, func(t *testing.T) { // one after the other: they share the daemon
+			f.killed(t, d, c.kill)
+		})
+	}
+}
+
+func (f *fixture) killed(t *testing.T, d *dockertest.Daemon, kill func(*testing.T, string) error) {
+	claim := f.newClaim()
+	ws := f.acquire(t, claim)
+	box := f.store.box(t, claim.Session.ID)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := ws.Run(t.Context(), core.Command{Shell: "echo work > new.txt; touch done; sleep 1000"})
+		ended <- err
+	}()
+	eventually(t, "the command has written", func() bool {
+		_, err := ws.Stat(t.Context(), "done")
+		return err == nil
+	})
+	if err := kill(t, box.RuntimeRef); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-ended:
+		wantCode(t, err, "sandbox_lost")
+	case <-time.After(time.Minute):
+		t.Error("the command does not end")
+		f.Release(context.WithoutCancel(t.Context()), claim, ws)
+		<-ended
+	}
+	f.Release(t.Context(), claim, ws)
+	if err := d.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.turn(t, f.reclaim(claim), "cat new.txt"); got != "work" {
+		t.Errorf("the next turn found %q", got)
+	}
+	if left := d.Docker(t, "ps", "-aq", "--filter", "label=agent-sandboxing.session="+string(claim.Session.ID)); len(left) != 12 {
+		t.Errorf("the session's containers: %q, want one", left)
+	}
+}
