@@ -52,7 +52,7 @@ func (p *provision) greet(ctx context.Context) (*toolbox.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	ws, err := toolbox.Dial(ctx, stream, toolbox.Options{HelloTimeout: helloWithin})
+	ws, err := toolbox.Dial(ctx, stream, toolbox.Options{HelloTimeout: helloWithin, Budget: p.budget()})
 	if err != nil {
 		return nil, err
 	}
