@@ -35,7 +35,7 @@ func (b *bench) clocks(ctx context.Context, offset string) (code string, err err
 	if err := b.moveTo(ctx, server); err != nil {
 		return "", err
 	}
-	if b.owner, err = person.SignIn(ctx, "http://"+productAddr, "http://"+githubAddr, seed.Owner); err == nil {
+	if b.owner, err = person.SignIn(ctx, "http://"+b.productAddr, "http://"+b.githubAddr, seed.Owner); err == nil {
 		code, err = b.underOtherClock(ctx, server)
 	}
 	b.owner = owner
