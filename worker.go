@@ -25,6 +25,7 @@ import (
 	"agent-sandboxing/core/turn"
 	"agent-sandboxing/sandbox"
 	"agent-sandboxing/sandbox/docker"
+	"agent-sandboxing/sandbox/egress"
 )
 
 const (
@@ -69,8 +70,15 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.network = network.New(network.Options{
+		Store: p.store, Ceiling: p.cfg.Egress.EgressMode, Hosts: p.cfg.Egress.EgressAllow, Log: p.log,
+	})
+	proxy, err := egress.New(egress.Options{Policies: w.network, Recorder: w.network, Private: p.cfg.Egress.EgressAllowPrivate})
+	if err != nil {
+		return nil, err
+	}
 	w.sandboxes = sandbox.New(sandbox.Options{
-		Runtime: w.runtime, Store: p.store, Source: m, Log: p.log, MaxRunning: p.cfg.Sandbox.MaxRunning, Warm: p.cfg.Sandbox.Warm,
+		Network: proxy, Runtime: w.runtime, Store: p.store, Source: m, Log: p.log, MaxRunning: p.cfg.Sandbox.MaxRunning, Warm: p.cfg.Sandbox.Warm,
 		MaxAge: time.Duration(p.cfg.Sandbox.MaxAge) * time.Hour, DiskReserve: p.cfg.Sandbox.DiskReserve << 20,
 		Limits: sandbox.Limits{
 			MemoryBytes: p.cfg.Sandbox.Memory << 20, CPUs: p.cfg.Sandbox.CPUs, PIDs: p.cfg.Sandbox.PIDs,
@@ -89,9 +97,6 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.network = network.New(network.Options{
-		Store: p.store, Ceiling: p.cfg.Egress.EgressMode, Hosts: p.cfg.Egress.EgressAllow, Log: p.log,
-	})
 	w.processor = turn.NewProcessor(turn.Options{
 		Store: p.store, Sandboxes: w.sandboxes, Agent: loop, Mirror: m, Signals: p.hub, Redactor: p.redact, Network: w.network,
 		Publisher: w.publisher(minted, info, m), Budgets: p.cfg.Limits.Budgets(), Worker: func() core.Worker { return *w.self.Load() }, Ready: w.sandboxes.Answers, Log: p.log,

@@ -104,7 +104,7 @@ func (r *run) one(ctx context.Context, call ToolCall, raw string) (ok bool, err 
 	var result Result
 	switch {
 	case tool == nil:
-		result = Failed("unknown_tool", "there is no tool %q. Available: %s.", call.Name, strings.Join(r.toolNames(), ", "))
+		result = Failed("unknown_tool", "there is no tool %q. Available: %s.", redact.Line(call.Name, 100), strings.Join(r.toolNames(), ", "))
 	case argErr != nil:
 		result = Failed("invalid_arguments", "%s. Send the call again with valid JSON.", argErr)
 	default:
@@ -119,6 +119,7 @@ func (r *run) one(ctx context.Context, call ToolCall, raw string) (ok bool, err 
 	nudge, stop := r.repeats.add(r.result.Steps, call.Name, call.Arguments, result)
 	r.did[call.ID] = r.line(strings.Join([]string{call.Name, object, result.Detail}, " "), 200)
 	r.answer(call, result.Text)
+	r.notice(result.Notice)
 	r.notice(hiddenNote(result.Text))
 	r.notice(nudge)
 	if err := r.record(ctx, event, result, ms); err != nil {

@@ -14,7 +14,7 @@ func (r *run) notice(text string) {
 		return
 	}
 	last := &r.messages[len(r.messages)-1]
-	last.Text = fmt.Sprintf("%s\n\n<notice id=%q>%s</notice id=%q>", last.Text, r.mark, text, r.mark)
+	last.Text = fmt.Sprintf("%s\n\n<notice id=%q>%s</notice id=%q>", last.Text, r.mark, r.unmarked(text), r.mark)
 }
 
 // unmarked is text of others without this run's id.

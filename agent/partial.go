@@ -14,6 +14,9 @@ const (
 	// holdBack bounds the unfinished last word, in bytes. Until it is whole a secret in it cannot be
 	// recognised, so it is not shown.
 	holdBack = 256
+	// maxEarlier is what is kept of earlier responses of the turn, in bytes: all of it is written and
+	// sent again and again while the answer grows.
+	maxEarlier = 256 << 10
 )
 
 // partial is the answer while it grows: everything that the model has said in this turn. It shows
@@ -26,9 +29,15 @@ type partial struct {
 	last   time.Time
 }
 
-// begin starts the text of another response.
+// begin starts the text of another response. Of very long earlier ones the end is kept, from a line on.
 func (p *partial) begin() {
-	if s := p.text.String(); s != "" && !strings.HasSuffix(s, "\n\n") {
+	s := p.text.String()
+	if len(s) > maxEarlier {
+		_, rest, _ := strings.Cut(redact.Tail(s, maxEarlier), "\n")
+		p.text.Reset()
+		p.text.WriteString("[…]\n\n" + rest)
+	}
+	if s != "" && !strings.HasSuffix(s, "\n\n") {
 		p.text.WriteString("\n\n")
 	}
 }

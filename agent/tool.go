@@ -51,10 +51,11 @@ const (
 	OutcomeCancelled = "cancelled"
 )
 
-// Result is what a tool answers. Text is all that the model sees and is never empty; the rest is
-// for events.
+// Result is what a tool answers. Text is what the model sees of what was done, never empty, and Notice
+// what the platform has to say of it, in its own name; the rest is for events.
 type Result struct {
 	Text      string
+	Notice    string
 	Outcome   string
 	Code      string // of an error, or the rule of a refusal
 	Detail    string // "exit 1", "+8 −2", "14 matches"

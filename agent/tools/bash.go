@@ -72,7 +72,7 @@ func (t *bashTool) run(ctx context.Context, a *arguments) (agent.Result, error) 
 }
 
 func (t *bashTool) answer(ctx context.Context, done core.CommandResult, timeout int) agent.Result {
-	r := agent.Result{Outcome: agent.OutcomeOK, Detail: fmt.Sprintf("exit %d", done.Exit), Exit: &done.Exit}
+	r := agent.Result{Outcome: agent.OutcomeOK, Detail: fmt.Sprintf("exit %d", done.Exit), Exit: &done.Exit, Notice: advice(done)}
 	out := cutOutput(done)
 	text := out.head
 	if r.Truncated = out.cut; out.cut {
@@ -107,6 +107,17 @@ func (t *bashTool) answer(ctx context.Context, done core.CommandResult, timeout 
 	return r
 }
 
+// advice is what the model is to do about how the command ended: not for any output to say.
+func advice(done core.CommandResult) string {
+	switch {
+	case done.OverQuota:
+		return "The workspace's disk budget is used up: delete files that are not needed before you go on."
+	case done.HostFull:
+		return "The disk of the sandbox's host is almost full: write less."
+	}
+	return networkNote(done.Refused)
+}
+
 // notes are what the model must know besides the output.
 func notes(done core.CommandResult, timeout int) []string {
 	var list []string
@@ -114,9 +125,9 @@ func notes(done core.CommandResult, timeout int) []string {
 	case done.TimedOut:
 		list = append(list, fmt.Sprintf("[timed out after %d s; processes killed]", timeout))
 	case done.OverQuota:
-		list = append(list, "[killed because the workspace's disk budget is used up; delete files that are not needed before you go on]")
+		list = append(list, "[killed because the workspace's disk budget is used up]")
 	case done.HostFull:
-		list = append(list, "[killed because the disk of the sandbox's host is almost full; write less]")
+		list = append(list, "[killed because the disk of the sandbox's host is almost full]")
 	case done.OOMKilled:
 		limit := ""
 		if done.MemoryLimit > 0 {
@@ -127,9 +138,6 @@ func notes(done core.CommandResult, timeout int) []string {
 		list = append(list, fmt.Sprintf("[exit code %d; killed by signal %s]", done.Exit, done.Signal))
 	case done.Exit != 0:
 		list = append(list, fmt.Sprintf("[exit code %d]", done.Exit))
-	}
-	if note := networkNote(done.Refused); note != "" {
-		list = append(list, note)
 	}
 	if done.Survivors > 0 {
 		list = append(list, fmt.Sprintf("[it left %s running; they were ended]", plural(done.Survivors, "background process")))

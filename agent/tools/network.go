@@ -28,12 +28,12 @@ func networkNote(refused []core.EgressRefusal) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	note := "[not reached: " + strings.Join(parts, " ")
+	note := "Not reached: " + strings.Join(parts, " ")
 	if more > 0 {
 		note += fmt.Sprintf(" And %s.", plural(more, "more host"))
 	}
 	if listed {
 		note += " Only the person can allow a host, on the session's page: when you need it, say so in your answer."
 	}
-	return note + "]"
+	return note
 }

@@ -77,7 +77,7 @@ func TestTurn_AFrozenSandboxDoesNotTakeTheAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &ends{}
-		p := &Processor{Options: Options{Store: store, Agent: answers{}, Mirror: noFiles{}}}
+		p := &Processor{Options: Options{Store: store, Agent: answers{}, Mirror: noFiles{}, Network: noNetwork{}}}
 		p.turn(t.Context(), core.Claim{}, core.Message{ID: "m"}, frozen{}, slog.New(slog.DiscardHandler))
 		if len(store.finished) != 1 || store.finished[0].State != core.Completed || store.finished[0].Answer != "Done." {
 			t.Errorf("the turn ended as %+v", store.finished)

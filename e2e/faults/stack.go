@@ -106,6 +106,7 @@ func open(ctx context.Context) (b *bench, err error) {
 		"PATH": os.Getenv("PATH"), "HOME": os.Getenv("HOME"), "SANDBOX_IMAGE": image, "DATABASE_URL": "host=" + dir + " user=postgres dbname=" + filepath.Base(dir),
 		"ENCRYPTION_KEYS": seal.NewKey("k1"), "DATA_DIR": filepath.Join(dir, "data"), "DOCKER_HOST": "unix://" + b.docker.path,
 		"LISTEN_ADDR": b.productAddr, "PUBLIC_URL": "http://" + b.productAddr, "SANDBOX_MAX_RUNNING": "4", "SANDBOX_MEMORY": "512",
+		"SANDBOX_RUNTIME": dockertest.Runtime(),
 	}
 	maps.Copy(b.env, github.Environment())
 	maps.Copy(b.env, standin.ModelEnvironment(b.modelAddr))

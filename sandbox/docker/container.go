@@ -31,13 +31,13 @@ const (
 
 // session adds what makes a hardened container a session's: the toolbox as PID 1, the workspace as
 // the only lasting place, and the labels by which it is found again.
-func session(config *container.Config, host *container.HostConfig, spec sandbox.Spec, instance, toolboxVolume, volume string) {
-	config.Entrypoint = []string{toolboxPath}
+func (r *Runtime) session(config *container.Config, host *container.HostConfig, spec sandbox.Spec, toolboxVolume, volume string) {
+	config.Entrypoint, config.Env = []string{toolboxPath}, r.trust.env
 	host.Mounts = []mount.Mount{
 		{Type: mount.TypeVolume, Source: volume, Target: workspaceDir, VolumeOptions: &mount.VolumeOptions{NoCopy: true}},
 		{Type: mount.TypeVolume, Source: toolboxVolume, Target: toolboxDir, ReadOnly: true, VolumeOptions: &mount.VolumeOptions{NoCopy: true}},
 	}
-	config.Labels = labels(spec, instance)
+	config.Labels = labels(spec, r.config.Instance)
 	config.Labels[labelSpec] = fingerprint(config, host)
 }
 

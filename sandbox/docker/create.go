@@ -27,7 +27,7 @@ func (r *Runtime) Create(ctx context.Context, spec sandbox.Spec) (string, error)
 		volumeName = name
 	}
 	config, host := hardened(image.ID, r.config.Runtime, spec.Limits)
-	session(&config, &host, spec, r.config.Instance, toolboxVolume, volumeName)
+	r.session(&config, &host, spec, toolboxVolume, volumeName)
 
 	if ref, started, err := r.adopt(ctx, name, config.Labels); err != nil || ref != "" {
 		if err == nil && fresh && !started {
@@ -70,7 +70,7 @@ func (r *Runtime) Fingerprint(ctx context.Context, spec sandbox.Spec) (string, e
 		return "", err
 	}
 	config, host := hardened(image.ID, r.config.Runtime, spec.Limits)
-	session(&config, &host, sandbox.Spec{Limits: spec.Limits, Purpose: spec.Purpose}, r.config.Instance, toolboxVolume, "")
+	r.session(&config, &host, sandbox.Spec{Limits: spec.Limits, Purpose: spec.Purpose}, toolboxVolume, "")
 	return config.Labels[labelSpec], nil
 }
 

@@ -279,3 +279,25 @@ func TestCreate_FillsAPrunedToolboxVolumeAgain(t *testing.T) {
 		t.Error("the toolbox does not run")
 	}
 }
+
+// What lies in a volume of the right name is not believed: a worker looks at the program's hash before its first use.
+func TestCreate_ReplacesAForgedToolbox(t *testing.T) {
+	t.Parallel()
+	var volume string
+	t.Cleanup(func() { dockertest.Docker(t, "volume", "rm", volume) }) // runs last, after the containers
+	config := dockertest.Config(t)
+	first := dockertest.Open(t, config)
+	first.NameToolboxVolumes(config.Instance + "-")
+	ref, err := first.Create(t.Context(), spec())
+	if err != nil {
+		t.Fatal(err)
+	}
+	volume = inspect(t, ref, `{{range .Mounts}}{{if eq .Destination "/opt/toolbox"}}{{.Name}}{{end}}{{end}}`)
+	dockertest.Docker(t, "run", "--rm", "--network", "none", "--volume", volume+":/opt/toolbox", "--entrypoint", "bash", config.Image, "-c",
+		"chmod +w /opt/toolbox/toolboxd && printf '#!/bin/bash\nexec sleep 60\n' > /opt/toolbox/toolboxd")
+	second := dockertest.Open(t, config) // a worker that was started meanwhile
+	second.NameToolboxVolumes(config.Instance + "-")
+	if exit, _ := start(t, second, spec()).sh(t, "true"); exit != 0 {
+		t.Error("the toolbox does not run")
+	}
+}

@@ -33,6 +33,8 @@ type Config struct {
 	Runtime string
 	// Instance marks what belongs to this installation; nothing of another is ever touched.
 	Instance string
+	// CAFile holds the authorities that programs in sandboxes trust, in PEM; "" means this host's.
+	CAFile string
 }
 
 // Runtime is a sandbox.Runtime on one Docker daemon.
@@ -40,6 +42,7 @@ type Runtime struct {
 	config  Config
 	api     *client.Client
 	volumes string // what names of toolbox volumes begin with
+	trust   trust
 
 	mu     sync.Mutex
 	host   string  // the daemon's id, once known
@@ -61,11 +64,15 @@ func New(config Config) (*Runtime, error) {
 	if config.Host == "" {
 		config.Host = client.DefaultDockerHost
 	}
+	trust, err := readTrust(config.CAFile)
+	if err != nil {
+		return nil, err
+	}
 	api, err := client.NewClientWithOpts(client.WithHost(config.Host), client.WithAPIVersionNegotiation())
 	if err != nil {
 		return nil, core.Fail(core.Invalid, "invalid_configuration", "DOCKER_HOST is not an address that the Docker client understands.").Because(err)
 	}
-	return &Runtime{config: config, api: api, volumes: "toolbox-", images: map[string]bool{}, filled: map[string]bool{}}, nil
+	return &Runtime{config: config, api: api, volumes: "toolbox-", trust: trust, images: map[string]bool{}, filled: map[string]bool{}}, nil
 }
 
 // Close frees the idle connections. Streams that were attached stay open.

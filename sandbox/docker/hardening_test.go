@@ -87,10 +87,12 @@ func weak(t *testing.T) string {
 	t.Helper()
 	config := dockertest.Config(t)
 	dockertest.Open(t, config)
-	args := []string{"run", "-d", "-i", "--label", "agent-sandboxing.instance=" + config.Instance, "--runtime", config.Runtime,
+	args := []string{
+		"run", "-d", "-i", "--label", "agent-sandboxing.instance=" + config.Instance, "--runtime", config.Runtime,
 		"--device", "/dev/null:/dev/other", "--security-opt", "seccomp=unconfined", "--security-opt", "systempaths=unconfined", "--user", "0",
 		"--cgroupns", "host", "--env", "GITHUB_TOKEN=x", "--volume", "/var/run:/host", "--tmpfs", "/run:rw,exec", "--network", "none",
-		"--sysctl", "net.ipv4.ip_forward=1", "--shm-size", "1m", "--ulimit", "core=1048576", "--tmpfs", "/run/secrets/kubernetes.io", "--entrypoint", "bash"}
+		"--sysctl", "net.ipv4.ip_forward=1", "--shm-size", "1m", "--ulimit", "core=1048576", "--tmpfs", "/run/secrets/kubernetes.io", "--entrypoint", "bash",
+	}
 	for _, c := range []string{"SYS_ADMIN", "SYS_PTRACE", "SYS_CHROOT", "SYSLOG", "SYS_NICE", "NET_ADMIN"} {
 		args = append(args, "--cap-add", c)
 	}

@@ -7,7 +7,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
+	"path"
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
@@ -18,15 +20,16 @@ import (
 	"agent-sandboxing/sandbox/toolbox"
 )
 
-// inject makes sure that the volume with this build's toolbox is on the host and whole, and returns its
-// name. It is filled through a container that is never started: a bind path would have to exist on the
+// inject makes sure that the volume with this build's toolbox, and what sandboxes trust, is on the host
+// and whole, and returns its name. It is filled through a container that is never started: a bind path would have to exist on the
 // daemon's host, and a read-only root refuses copies.
 func (r *Runtime) inject(ctx context.Context, architecture, imageID string) (string, error) {
 	program, sum, err := toolbox.Binary(architecture)
 	if err != nil {
 		return "", err
 	}
-	name := r.volumes + sum
+	files := append([]file{{name: "toolboxd", mode: 0o555, data: program}}, r.trust.files...)
+	name := r.volumes + nameOf(sum, files)
 	if r.knows(r.filled, name) && r.present(ctx, name) {
 		return name, nil
 	}
@@ -46,12 +49,12 @@ func (r *Runtime) inject(ctx context.Context, architecture, imageID string) (str
 		return "", err
 	}
 	defer r.discard(ctx, ref)
-	whole, err := r.holds(ctx, ref, sum)
+	whole, err := r.holds(ctx, ref, files)
 	if err != nil {
 		return "", err
 	}
 	if !whole {
-		if err := r.unpack(ctx, ref, toolboxDir, file{name: "toolboxd", mode: 0o555, data: program}); err != nil {
+		if err := r.unpack(ctx, ref, toolboxDir, files...); err != nil {
 			return "", err
 		}
 	}
@@ -103,11 +106,27 @@ func (r *Runtime) carrier(ctx context.Context, volumeName, imageID string) (ref 
 	return ref, err
 }
 
-// holds says whether the volume already has exactly this binary.
-func (r *Runtime) holds(ctx context.Context, ref, want string) (bool, error) {
-	got := ""
+// nameOf tells volumes apart by what is in them: the toolbox's own sum when that is all.
+func nameOf(sum string, files []file) string {
+	if len(files) == 1 {
+		return sum
+	}
+	digest := sha256.New()
+	for _, f := range files {
+		fmt.Fprintf(digest, "%s %d\n", f.name, len(f.data))
+		digest.Write(f.data)
+	}
+	return hex.EncodeToString(digest.Sum(nil))
+}
+
+// holds says whether the volume already has exactly these files.
+func (r *Runtime) holds(ctx context.Context, ref string, files []file) (bool, error) {
+	missing := map[string][]byte{}
+	for _, f := range files {
+		missing[f.name] = f.data
+	}
 	err := r.work(ctx, "read the toolbox volume", func(ctx context.Context) error {
-		stream, _, err := r.api.CopyFromContainer(ctx, ref, toolboxPath)
+		stream, _, err := r.api.CopyFromContainer(ctx, ref, toolboxDir)
 		if cerrdefs.IsNotFound(err) {
 			return nil
 		}
@@ -115,18 +134,25 @@ func (r *Runtime) holds(ctx context.Context, ref, want string) (bool, error) {
 			return err
 		}
 		defer func() { _ = stream.Close() }()
-		archive := tar.NewReader(stream)
-		if _, err := archive.Next(); err != nil {
-			return err
+		for archive := tar.NewReader(stream); ; {
+			header, err := archive.Next()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			name := path.Base(header.Name)
+			there, err := io.ReadAll(io.LimitReader(archive, int64(len(missing[name]))+1))
+			if err != nil {
+				return err
+			}
+			if bytes.Equal(there, missing[name]) {
+				delete(missing, name)
+			}
 		}
-		digest := sha256.New()
-		if _, err := io.Copy(digest, archive); err != nil {
-			return err
-		}
-		got = hex.EncodeToString(digest.Sum(nil))
-		return nil
 	})
-	return got == want, err
+	return len(missing) == 0, err
 }
 
 // file is one entry to put into a container; one whose name ends in / is a folder.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -219,25 +220,29 @@ func TestEgress_ConnectionsAreBounded(t *testing.T) {
 		_, _ = conn.Write([]byte("x"))
 		<-release
 	})
-	addr, err := in.lookup(t, "example.com")
-	if err != nil {
-		t.Fatal(err)
-	}
-	accepted, refused := 0, 0
-	for range wire.MaxEgress + 20 {
-		conn, err := net.Dial("tcp4", net.JoinHostPort(addr, strconv.Itoa(int(in.port))))
-		if err == nil {
-			defer conn.Close()
-			_, err = conn.Read(make([]byte, 1))
+	var accepted, refused atomic.Int64
+	var programs sync.WaitGroup
+	for i := range wire.MaxEgress + 20 { // at once, to two names
+		addr, err := in.lookup(t, strconv.Itoa(i%2)+".example.com")
+		if err != nil {
+			t.Fatal(err)
 		}
-		if err == nil {
-			accepted++
-		} else {
-			refused++
-		}
+		programs.Go(func() {
+			conn, err := net.Dial("tcp4", net.JoinHostPort(addr, strconv.Itoa(int(in.port))))
+			if err == nil {
+				t.Cleanup(func() { _ = conn.Close() })
+				_, err = conn.Read(make([]byte, 1))
+			}
+			if err == nil {
+				accepted.Add(1)
+			} else {
+				refused.Add(1)
+			}
+		})
 	}
-	if accepted != wire.MaxEgress || refused != 20 {
-		t.Errorf("%d were carried and %d refused", accepted, refused)
+	programs.Wait()
+	if accepted.Load() != wire.MaxEgress || refused.Load() != 20 {
+		t.Errorf("%d were carried and %d refused", accepted.Load(), refused.Load())
 	}
 	close(release)
 }

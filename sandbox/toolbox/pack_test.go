@@ -2,6 +2,7 @@ package toolbox_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -12,7 +13,7 @@ import (
 	"agent-sandboxing/core"
 )
 
-// packed is a repository of one file, ready for a checkout.
+// packed is a repository of one commit, ready for a checkout.
 type packed struct {
 	spec core.Checkout
 	data []byte
@@ -21,6 +22,21 @@ type packed struct {
 func (p *packed) pack() io.Reader { return bytes.NewReader(p.data) }
 
 func newPack(t testing.TB, size int) *packed {
+	t.Helper()
+	return packOf(t, map[string][]byte{"file": bytes.Repeat([]byte("0123456\n"), size/8)})
+}
+
+// newTree has many files of a few KiB in forty folders.
+func newTree(t testing.TB, n int) *packed {
+	t.Helper()
+	files := map[string][]byte{}
+	for i := range n {
+		files[fmt.Sprintf("dir%d/file%d", i%40, i)] = bytes.Repeat(fmt.Appendf(nil, "line of file %d\n", i), 400)
+	}
+	return packOf(t, files)
+}
+
+func packOf(t testing.TB, files map[string][]byte) *packed {
 	t.Helper()
 	dir := t.TempDir()
 	git := func(stdin string, args ...string) []byte {
@@ -36,8 +52,14 @@ func newPack(t testing.TB, size int) *packed {
 		return out
 	}
 	git("", "init", "-q", "-b", "main")
-	if err := os.WriteFile(filepath.Join(dir, "file"), bytes.Repeat([]byte("0123456\n"), size/8), 0o644); err != nil {
-		t.Fatal(err)
+	for name, text := range files {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	git("", "add", "-A")
 	git("", "commit", "-qm", "one")

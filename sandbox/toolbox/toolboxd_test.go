@@ -45,7 +45,7 @@ type box struct {
 	out       io.ReadCloser
 }
 
-func startBox(t *testing.T) *box {
+func startBox(t testing.TB) *box {
 	t.Helper()
 	b := &box{workspace: t.TempDir(), tmp: t.TempDir()}
 	b.cmd = exec.Command(program, b.workspace, b.tmp)
@@ -73,7 +73,7 @@ func (b *box) Read(p []byte) (int, error)  { return b.out.Read(p) }
 func (b *box) Write(p []byte) (int, error) { return b.in.Write(p) }
 func (b *box) Close() error                { return errors.Join(b.in.Close(), b.out.Close()) }
 
-func dial(t *testing.T, b *box) *toolbox.Client {
+func dial(t testing.TB, b *box) *toolbox.Client {
 	t.Helper()
 	c, err := toolbox.Dial(t.Context(), b, toolbox.Options{})
 	if err != nil {

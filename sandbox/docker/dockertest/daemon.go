@@ -40,6 +40,23 @@ type OCIRuntime struct {
 	Args []string `json:"runtimeArgs,omitempty"`
 }
 
+// underTest registers gVisor, as make runsc built it, when that is what the tests are about.
+func (o *DaemonOptions) underTest() error {
+	if Runtime() != "runsc" || o.Runtimes != nil {
+		return nil
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(cache, "agent-sandboxing", "bin", "runsc")
+	if _, err := os.Stat(path); err != nil {
+		return fmt.Errorf("run make runsc: %w", err)
+	}
+	o.Runtimes = map[string]OCIRuntime{"runsc": {Path: path, Args: []string{"--oci-seccomp"}}}
+	return nil
+}
+
 // Daemon is a Docker daemon of one suite's own, which may be killed, hung and started again at will.
 // It has no bridge and touches no firewall rule. It needs root, or sudo without a password.
 type Daemon struct {
@@ -55,6 +72,9 @@ type Daemon struct {
 // left behind goes with the next OpenDaemon.
 func OpenDaemon(ctx context.Context, options DaemonOptions) (*Daemon, error) {
 	if err := sweep(ctx); err != nil {
+		return nil, err
+	}
+	if err := options.underTest(); err != nil {
 		return nil, err
 	}
 	dir, err := os.MkdirTemp(daemonFolder, daemonPrefix+strconv.Itoa(os.Getpid())+"-")

@@ -44,9 +44,6 @@ func Runtime() string { return cmp.Or(os.Getenv("TEST_SANDBOX_RUNTIME"), "runc")
 func NewDaemon(t testing.TB, options DaemonOptions) *Daemon {
 	t.Helper()
 	options.Images = append(options.Images, Image(t))
-	if Runtime() == "runsc" && options.Runtimes == nil {
-		options.Runtimes = gvisor(t)
-	}
 	d, err := OpenDaemon(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
@@ -64,20 +61,6 @@ func NewDaemon(t testing.TB, options DaemonOptions) *Daemon {
 func (d *Daemon) Config(t testing.TB) docker.Config {
 	t.Helper()
 	return docker.Config{Host: d.Host(), Image: Image(t), Runtime: Runtime(), Instance: "test-" + core.NewID[string]()}
-}
-
-// gvisor registers what make runsc built.
-func gvisor(t testing.TB) map[string]OCIRuntime {
-	t.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(cache, "agent-sandboxing", "bin", "runsc")
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("%v: run make runsc", err)
-	}
-	return map[string]OCIRuntime{"runsc": {Path: path, Args: []string{"--oci-seccomp"}}}
 }
 
 // Docker runs the docker command against this daemon and returns what it printed.

@@ -50,7 +50,7 @@ func pointer(b []byte) uintptr { return uintptr(unsafe.Pointer(&b[0])) }
 func report(c call) {
 	r, _, errno := unix.RawSyscall6(c.nr, c.args[0], c.args[1], c.args[2], c.args[3], c.args[4], c.args[5])
 	if errno == 0 && r == 0 && (c.nr == unix.SYS_CLONE) {
-		unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0) // the child
+		_, _, _ = unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0) // the child
 	}
 	result := "ok"
 	if errno != 0 {

@@ -19,6 +19,7 @@ const maxHostNames = 512
 type egress struct {
 	session *session
 	ports   []uint16
+	opening sync.Mutex // held while a stream is told to the client
 
 	mu      sync.Mutex
 	closed  bool

@@ -33,13 +33,36 @@ type egressStream struct {
 	cancel sync.Once
 }
 
-// open begins a stream, or refuses the connection at once when there are too many.
+// open begins a stream, or refuses the connection at once when there are too many. The client demands
+// rising numbers, so that each is told to it before the next is given.
 func (e *egress) open(conn *net.TCPConn, name string, port uint16) {
+	e.opening.Lock()
+	defer e.opening.Unlock()
+	s := e.admit(conn, name)
+	if s == nil {
+		abort(conn)
+		return
+	}
+	ctx := context.Background() // sending ends with the session
+	err := s.sender.Send(ctx, wire.Frame{Type: wire.EgressConnect, Stream: s.id, Payload: wire.EgressTarget(name, port)})
+	e.session.work.Go(func() {
+		if err == nil {
+			e.run(ctx, s)
+		} else {
+			abort(conn)
+		}
+		e.mu.Lock()
+		delete(e.streams, s.id)
+		e.mu.Unlock()
+	})
+}
+
+// admit makes a stream, nil when there is no room for one.
+func (e *egress) admit(conn *net.TCPConn, name string) *egressStream {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed || len(e.streams) >= wire.MaxEgress {
-		abort(conn)
-		return
+		return nil
 	}
 	if known, ok := e.names[name]; ok {
 		e.recent.MoveToFront(known)
@@ -53,28 +76,17 @@ func (e *egress) open(conn *net.TCPConn, name string, port uint16) {
 		over:   make(chan struct{}),
 	}
 	e.streams[s.id] = s
-	connect := wire.Frame{Type: wire.EgressConnect, Stream: s.id, Payload: wire.EgressTarget(name, port)}
-	e.session.work.Go(func() {
-		e.run(s, connect)
-		e.mu.Lock()
-		delete(e.streams, s.id)
-		e.mu.Unlock()
-	})
+	return s
 }
 
 // run carries a connection until both sides have ended it. The stream keeps its place until the
 // client has closed it.
-func (e *egress) run(s *egressStream, connect wire.Frame) {
-	ctx := context.Background() // sending ends with the session
-	defer s.conn.Close()
-	if s.sender.Send(ctx, connect) != nil {
-		abort(s.conn)
-		return
-	}
+func (e *egress) run(ctx context.Context, s *egressStream) {
 	var both sync.WaitGroup
 	both.Go(func() { s.up(ctx) })
 	both.Go(func() { s.down(ctx) })
 	both.Wait()
+	_ = s.conn.Close()
 	select {
 	case <-s.over:
 	case <-e.session.done:

@@ -32,6 +32,8 @@ type Layout struct {
 	Tmp       string
 	// Virtual says that commands know the folders as /workspace and /tmp, because they see no others.
 	Virtual bool
+	// Env is added to the environment of commands.
+	Env []string
 }
 
 // seen are the folders as commands know them.
@@ -48,6 +50,7 @@ type Files struct {
 	workspace *os.Root
 	tmp       *os.Root
 	lookFor   time.Duration
+	hashes    hashes // of the repository
 }
 
 // OpenFiles opens the roots.

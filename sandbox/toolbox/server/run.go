@@ -99,7 +99,7 @@ func (f *Files) dir(name wire.Name) (string, error) {
 // git go on with a text that nobody wrote.
 func (f *Files) env() []string {
 	workspace, tmp := f.layout.seen()
-	return []string{
+	return append([]string{
 		"HOME=" + path.Join(workspace, "home"),
 		"TMPDIR=" + tmp,
 		"LANG=C.UTF-8",
@@ -113,5 +113,5 @@ func (f *Files) env() []string {
 		"TERM=dumb",
 		"NO_COLOR=1",
 		"CI=1",
-	}
+	}, f.layout.Env...)
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"agent-sandboxing/sandbox/toolbox/wire"
 )
@@ -58,6 +59,9 @@ func (w worktree) scan(ctx context.Context, root *os.Root, base *baseTree, code 
 		return nil, err
 	}
 	s := &scan{}
+	seen := &w.files.hashes
+	seen.begin()
+	defer seen.end()
 	empty := map[string]bool{}
 	walk := &walker{
 		root:   root,
@@ -80,7 +84,7 @@ func (w worktree) scan(ctx context.Context, root *os.Root, base *baseTree, code 
 			folders = append(folders, folder{path: rel, perm: info.Mode().Perm()})
 			return nil
 		}
-		l, ok, err := hashLeaf(ctx, root, rel)
+		l, ok, err := hashLeaf(ctx, root, rel, seen)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -127,8 +131,8 @@ func runnable(perm fs.FileMode) fs.FileMode {
 	return perm | perm&0o444>>2
 }
 
-// hashLeaf computes the name of a file's or link's blob. false: it is neither.
-func hashLeaf(ctx context.Context, root *os.Root, rel string) (leaf, bool, error) {
+// hashLeaf computes the name of a file's or link's blob, or knows it. false: it is neither.
+func hashLeaf(ctx context.Context, root *os.Root, rel string, seen *hashes) (leaf, bool, error) {
 	info, err := root.Lstat(rel)
 	if err != nil {
 		return leaf{}, false, err
@@ -145,17 +149,19 @@ func hashLeaf(ctx context.Context, root *os.Root, rel string) (leaf, bool, error
 		l.mode, l.size, l.hash = modeLink, int64(len(target)), hex.EncodeToString(h.Sum(nil))
 		return l, true, nil
 	case 0:
+		l.size, l.mode = info.Size(), fileMode(info)
+		known := false
+		if l.hash, known = seen.find(rel, info); known {
+			return l, true, nil
+		}
+		began := time.Now()
 		p := place{root: root, rel: rel, info: info}
 		file, err := p.open()
 		if err != nil {
 			return leaf{}, false, err
 		}
 		defer file.Close()
-		l.size = p.info.Size()
-		l.mode = modeFile
-		if p.info.Mode()&0o100 != 0 {
-			l.mode = modeExec
-		}
+		l.size, l.mode = p.info.Size(), fileMode(p.info)
 		if l.size > maxLeaf {
 			return l, true, nil
 		}
@@ -167,11 +173,20 @@ func hashLeaf(ctx context.Context, root *os.Root, rel string) (leaf, bool, error
 		if err != nil {
 			return leaf{}, false, err
 		}
-		l.hash = hex.EncodeToString(h.Sum(nil))
+		sum := h.Sum(nil)
+		seen.add(rel, p.info, began, sum)
+		l.hash = hex.EncodeToString(sum)
 		return l, true, nil
 	default:
 		return leaf{}, false, nil
 	}
+}
+
+func fileMode(info fs.FileInfo) string {
+	if info.Mode()&0o100 != 0 {
+		return modeExec
+	}
+	return modeFile
 }
 
 var errChanged = errors.New("the file changed while it was read")

@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -31,7 +32,7 @@ func main() {
 }
 
 func run(args []string) error {
-	layout := server.Layout{Workspace: "/workspace", Tmp: "/tmp"}
+	layout := server.Layout{Workspace: "/workspace", Tmp: "/tmp", Env: commandEnv(os.Environ())}
 	if len(args) > 0 {
 		layout.Workspace = args[0]
 	}
@@ -62,6 +63,17 @@ func run(args []string) error {
 		return err
 	}
 	return errors.Join(server.Serve(context.Background(), stream, files, processes, network), files.Close())
+}
+
+// commandEnv are the variables that the container's maker wants commands to have.
+func commandEnv(environ []string) []string {
+	var env []string
+	for _, e := range environ {
+		if variable, ok := strings.CutPrefix(e, "COMMAND_ENV_"); ok {
+			env = append(env, variable)
+		}
+	}
+	return env
 }
 
 // openNetwork takes over the sandbox's DNS before any program can. Where that fails, and outside a
