@@ -255,10 +255,23 @@ func TestAcquire_KeepsTheHostsReserveOfDisk(t *testing.T) {
 	if now := f.store.box(t, f.claim.Session.ID); now.State != before.State || now.Volume != before.Volume {
 		t.Errorf("a refusal changed the row to %+v", now)
 	}
-	host.space.Known = false // of a host that cannot be seen nothing is refused
+	host.space.Known = false // then the last container's word counts, and this disk has room
 	if got := f.turn(t, f.reclaim(f.claim), "cat new.txt"); got != "work" {
 		t.Errorf("afterwards: %q", got)
 	}
+}
+
+// A host that cannot be seen is known by what its containers say of the disk below their workspaces.
+func TestAcquire_KeepsTheReserveOfAHostThatCannotBeSeen(t *testing.T) {
+	t.Parallel()
+	host := &roomy{Runtime: dockertest.New(t)}
+	f := setup(t, func(o *sandbox.Options) { o.Runtime, o.DiskReserve = host, 1<<60 })
+	f.turn(t, f.claim, "true") // nobody knows yet
+	_, err := f.Acquire(t.Context(), f.newClaim())
+	wantCode(t, err, "disk_low")
+	fits := setup(t, func(o *sandbox.Options) { o.Runtime, o.DiskReserve = host, 1 })
+	fits.turn(t, fits.claim, "true")
+	fits.turn(t, fits.newClaim(), "true")
 }
 
 func TestAcquire_WaitsForMemoryAndMakesSomeFree(t *testing.T) {

@@ -29,10 +29,10 @@ const (
 	siteAddress = "203.0.113.10"
 	// reboundSite leads to the site once.
 	reboundSite = "rebound.example.com"
-	// welcome is what it answers, and forbidden what everything else does: programs that print it have
+	// welcome is what it answers, and leaked what everything else does: programs that print it have
 	// reached what they may not.
-	welcome   = "WELCOME"
-	forbidden = "CANARY"
+	welcome = "WELCOME"
+	leaked  = "CANARY"
 )
 
 // Network is a control plane's way out, for tests: the real proxy, with names, addresses and a policy
@@ -60,7 +60,7 @@ func NewNetwork(t testing.TB, policy core.EgressPolicy) *Network {
 	n.site = listen(t, func(w http.ResponseWriter, r *http.Request) {
 		if known := r.Host == NetworkSite || r.Host == reboundSite; !known || r.TLS != nil && r.TLS.ServerName != r.Host {
 			n.breach("the site was asked for " + r.Host)
-			_, _ = io.WriteString(w, forbidden)
+			_, _ = io.WriteString(w, leaked)
 			return
 		}
 		if to := r.URL.Query().Get("to"); to != "" {
@@ -71,7 +71,7 @@ func NewNetwork(t testing.TB, policy core.EgressPolicy) *Network {
 	})
 	n.forbidden = listen(t, func(w http.ResponseWriter, r *http.Request) {
 		n.breach("a forbidden server was asked for " + r.Host)
-		_, _ = io.WriteString(w, forbidden)
+		_, _ = io.WriteString(w, leaked)
 	})
 	proxy, err := egress.New(egress.Options{Policies: n, Recorder: n, Resolver: n, Dial: n.dial})
 	if err != nil {
