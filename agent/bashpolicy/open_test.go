@@ -1,6 +1,7 @@
 package bashpolicy
 
 import (
+	"strings"
 	"testing"
 
 	"agent-sandboxing/core"
@@ -37,6 +38,9 @@ func TestCheck_Open(t *testing.T) {
 		{`rm -rf {*,.*}`, "workspace_deletion"},
 		{`rm -rf {,.}*`, "workspace_deletion"},
 		{`rm -rf {dist,build}`, ""},
+		{"rm -rf " + strings.Repeat("{a,b,c,d}", 900), ""},
+		{"rm -rf {1..999999999}", ""},
+		{"rm -rf . {1..999999999}", "workspace_deletion"},
 		{`rm -rf "$(pwd)"`, "workspace_deletion"},
 		{`rm -rf $(pwd)/*`, "workspace_deletion"},
 		{`rm -rf "$(pwd)/dist"`, ""},
