@@ -35,7 +35,6 @@ func (p *provision) warmed(ctx context.Context) (*toolbox.Client, error) {
 	if err != nil || box == nil {
 		return nil, err
 	}
-	p.refill()
 	p.box = *box
 	ws, err := p.greet(ctx)
 	if err != nil && ctx.Err() == nil {

@@ -36,6 +36,9 @@ func (p *provision) run(ctx context.Context) (*toolbox.Client, error) {
 		p.base = p.fetch(ctx)
 	}
 	defer func() { p.base.close() }()
+	if row == nil {
+		defer p.refill() // not before this session has what it needs
+	}
 	var ws *toolbox.Client
 	if row != nil {
 		p.box = *row
