@@ -22,12 +22,14 @@ func processAttacks() []testCase {
 		{name: "a child that goes on printing", needs: real, run: chattyChild},
 		{name: "busy loops behind a time limit", needs: real, run: busyLoops},
 		{name: "a command that stops itself", needs: real, run: stopsItself},
-		{name: "a child that is killed for memory", needs: contained, run: childOutOfMemory},
-		{name: "children that hold all memory", needs: contained, run: allOutOfMemory},
+		{name: "a child that is killed for memory", needs: memoryTold, run: childOutOfMemory},
+		{name: "children that hold all memory", needs: memoryTold, run: allOutOfMemory},
 		{name: "an exit status that looks like a death", needs: real, run: likeADeath},
 		{name: "two commands at once leave each other alone", needs: real, run: twoCommands},
 	}
 }
+
+var memoryTold = []Capability{CommandsReal, Contained, MemoryTold}
 
 const bomb = `python3 -c '
 import os, signal

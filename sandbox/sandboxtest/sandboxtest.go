@@ -24,6 +24,8 @@ const (
 	// Immortal: nothing that runs in the sandbox can end the toolbox. Elsewhere an attack may end it, and
 	// then it has to be sandbox_lost.
 	Immortal Capability = "immortal"
+	// MemoryTold: the toolbox can read how often the kernel killed a process for want of memory.
+	MemoryTold Capability = "memory-told"
 )
 
 // Open makes a new, empty workspace that is cleaned up with the test.
