@@ -28,6 +28,7 @@ func checkDocker(ctx context.Context, cfg config.Config) []finding {
 	}
 	all := []finding{{"docker", fine, c.ServerVersion + ", runtime " + c.Runtime, ""}, checkImage(cfg.Sandbox.Image, c.ImageReady)}
 	all = append(all, checkHost(ctx, r)...)
+	all = append(all, checkBudget(c.DiskBudget))
 	if !c.ImageReady {
 		return append(all, finding{"controls", absent, "without the image no sandbox can be looked at", "See image."})
 	}
@@ -44,6 +45,17 @@ func checkImage(image string, ready bool) finding {
 		return finding{"image", absent, image + " is not on the Docker host", remedy}
 	}
 	return finding{"image", fine, image, ""}
+}
+
+// checkBudget says what holds a workspace to its size.
+func checkBudget(budget sandbox.DiskBudget) finding {
+	if budget == sandbox.BudgetQuota {
+		return finding{"host: disk budget", fine, "a quota of the file system", ""}
+	}
+	return finding{
+		"host: disk budget", degraded, "commands are watched and ended above it; a fast one passes it for a moment",
+		"Put the daemon's data on xfs mounted with pquota.",
+	}
 }
 
 func checkHost(ctx context.Context, r *docker.Runtime) []finding {
