@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -50,7 +51,9 @@ func TestInvariant7_NoProcessOfTheTurnOutlivesItsCancel(t *testing.T) {
 			})
 			cancel()
 			asked := time.Now()
-			<-ended
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				t.Errorf("the command ended with %v", err)
+			}
 			took := time.Since(asked)
 			if left := dockertest.Programs(t, ref); !slices.Equal(left, []string{"toolboxd"}) {
 				t.Errorf("after the cancel these live: %q", left)

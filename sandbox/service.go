@@ -66,6 +66,7 @@ type Service struct {
 	stops      retries
 	orphans    suspects // of Reconcile, which runs once at a time
 	patience   time.Duration
+	heard      atomic.Pointer[heard] // nil until a sandbox was started
 
 	claimed chan struct{} // holds one token when the pool lacks a member
 	cold    atomic.Int32  // containers that sessions wait for

@@ -27,7 +27,7 @@ func spec() sandbox.Spec {
 		Session:    core.NewID[core.SessionID](),
 		Sandbox:    core.NewID[core.SandboxID](),
 		Generation: 1,
-		Limits:     sandbox.Limits{MemoryBytes: memory, CPUs: 1, PIDs: 128},
+		Limits:     sandbox.Limits{MemoryBytes: memory, CPUs: 1, PIDs: 128, DiskBytes: 1 << 30},
 	}
 }
 

@@ -52,7 +52,7 @@ type testCase struct {
 func Run(t *testing.T, open Open, have ...Capability) {
 	t.Helper()
 	var count tally
-	for _, c := range slices.Concat(commandCases(), processCases(), fileCases(), boundaryCases(), findCases(), checkoutCases(), snapshotCases(), checkpointCases(), kernelCases()) {
+	for _, c := range slices.Concat(commandCases(), processCases(), fileCases(), boundaryCases(), findCases(), checkoutCases(), snapshotCases(), checkpointCases(), kernelCases(), bugCases()) {
 		if !count.runs(c.needs, have) {
 			continue
 		}
