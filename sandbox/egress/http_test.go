@@ -236,6 +236,7 @@ func TestHTTP_CarriesWebSockets(t *testing.T) {
 	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
 		t.Fatalf("%v, %v", answer, err)
 	}
+	defer answer.Body.Close()
 	_, _ = io.WriteString(program, "frame")
 	if got, err := io.ReadAll(io.MultiReader(answer.Body, program)); err != nil || !strings.HasPrefix(string(got), "frame") && len(got) != 0 {
 		t.Errorf("%q, %v", got, err)
