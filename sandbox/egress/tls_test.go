@@ -134,6 +134,24 @@ func TestSniff_RefusesWhatIsNoClientHello(t *testing.T) {
 	}
 }
 
+// said is a connection on which a program has said something.
+type said struct{ *bytes.Reader }
+
+func (said) Write(p []byte) (int, error) { return len(p), nil }
+func (said) Close() error                { return nil }
+func (said) CloseWrite() error           { return nil }
+
+func TestHello_ANameThatMayBeHiddenIsForOpenSessions(t *testing.T) {
+	t.Parallel()
+	hidden := withExtension(helloOf(t, plain(site)), extensionECH, echGrease())
+	for decided, want := range map[Rule]Rule{Open: Open, HostListed: ServerNameHidden, PrivateException: PrivateException} {
+		c := &connection{program: &metered{EgressConn: said{bytes.NewReader(hidden)}}, target: target{site, portHTTPS}, decided: decided}
+		if _, ok := c.hello(t.Context()); ok != want.allows() || c.rule() != want {
+			t.Errorf("%s: %v, rule %s, want %s", decided, ok, c.rule(), want)
+		}
+	}
+}
+
 // Whatever comes first: at most 16 KiB of it are read, and a name that is found was sent.
 func FuzzSniff(f *testing.F) {
 	hello := helloOf(f, plain(site))
