@@ -106,6 +106,7 @@ type rows struct {
 	pool       []core.PoolMember
 	checkpoint map[core.SessionID]core.Checkpoint
 	checkedOut map[core.SessionID]bool
+	archived   map[core.SessionID]bool // nil in most tests
 }
 
 func newRows() *rows {
@@ -204,7 +205,7 @@ func (r *rows) SaveCheckpoint(_ context.Context, lease core.Lease, c core.Checkp
 	box := r.boxes[lease.SessionID]
 	box.Unsaved = false
 	r.boxes[lease.SessionID] = box
-	r.log[lease.SessionID] = append(r.log[lease.SessionID], core.CheckpointSaved{CheckpointID: c.ID})
+	r.log[lease.SessionID] = append(r.log[lease.SessionID], core.CheckpointSaved{CheckpointID: c.ID, Missing: c.Info.Missing})
 	return nil
 }
 
@@ -216,6 +217,10 @@ func (r *rows) SandboxesOn(_ context.Context, host string) ([]core.Sandbox, erro
 
 func (r *rows) SandboxesByID(_ context.Context, ids []core.SandboxID) ([]core.Sandbox, error) {
 	return r.list(func(box core.Sandbox) bool { return slices.Contains(ids, box.ID) }), nil
+}
+
+func (r *rows) DispensableVolumes(_ context.Context, host string) ([]core.Sandbox, error) {
+	return r.list(func(box core.Sandbox) bool { return box.Host == host && r.archived[box.SessionID] && box.Volume != "" }), nil
 }
 
 func (r *rows) list(which func(core.Sandbox) bool) []core.Sandbox {
@@ -378,4 +383,11 @@ func wantTypes(t *testing.T, got []string, want ...string) {
 	if !slices.Equal(got, want) {
 		t.Errorf("events\n got %q\nwant %q", got, want)
 	}
+}
+
+// all are the session's events since types was called.
+func (r *rows) all(id core.SessionID) []core.Payload {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.log[id])
 }

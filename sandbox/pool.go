@@ -5,17 +5,22 @@ import (
 	"errors"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"agent-sandboxing/core"
 	"agent-sandboxing/sandbox/toolbox"
 )
 
 const (
 	// tendEvery is how often the pool is looked at when nobody claims.
-	tendEvery = 2 * time.Second
+	tendEvery = 5 * time.Second
 	// fillWithin bounds the making of one member: a host that takes longer has better things to do.
 	// overdueAfter is a little more, so that no living worker's member is ever taken for a dead one's.
 	fillWithin   = 20 * time.Second
 	overdueAfter = 25 * time.Second
+	// othersPatience is how long a member that runs is left alone although this worker would not have
+	// made it: two of different versions or settings must not undo each other's work all the time.
+	othersPatience = time.Minute
 	// drainWithin bounds the end.
 	drainWithin = 20 * time.Second
 )
@@ -76,6 +81,7 @@ func (s *Service) TendPool(ctx context.Context) error {
 		return err
 	}
 	failures := []error{err} // without an image, say, every member is stale
+	s.current.Store(spec)
 	// Containers after rows: a row is ready only while its container runs.
 	list, err := s.runtime.List(ctx)
 	if err != nil {
@@ -92,6 +98,7 @@ func (s *Service) TendPool(ctx context.Context) error {
 		case fits:
 			kept++
 		case m.State == core.PoolFilling && !m.Overdue: // its maker removes it, or it is too many next time
+		case m.State == core.PoolReady && running[m.ID] && m.Age < othersPatience:
 		default:
 			failures = append(failures, s.discardMember(ctx, m))
 		}
@@ -123,6 +130,11 @@ func (s *Service) fill(ctx context.Context, host, spec string) (bool, error) {
 	} else if err != nil {
 		return false, err
 	}
+	if err := s.admit(ctx, true); core.CodeOf(err) == "disk_low" {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
 	over, err := s.takePlace(ctx)
 	defer s.startedOne()
 	if err != nil || over > 0 {
@@ -135,7 +147,7 @@ func (s *Service) fill(ctx context.Context, host, spec string) (bool, error) {
 	if err != nil || !begun {
 		return false, err
 	}
-	err = s.make(ctx, &m)
+	err = s.warmUp(ctx, &m)
 	if err == nil {
 		ready, endErr := s.store.EndFill(ctx, m)
 		if ready {
@@ -147,9 +159,9 @@ func (s *Service) fill(ctx context.Context, host, spec string) (bool, error) {
 	return false, errors.Join(err, discardErr)
 }
 
-// make starts a member and hears from its toolbox. Nothing is attached to it afterwards, so that
+// warmUp starts a member and hears from its toolbox. Nothing is attached to it afterwards, so that
 // nothing in it reaches a network, and whoever claims it is the one client.
-func (s *Service) make(ctx context.Context, m *core.PoolMember) error {
+func (s *Service) warmUp(ctx context.Context, m *core.PoolMember) error {
 	var err error
 	if m.RuntimeRef, err = s.runtime.Create(ctx, s.poolSpec(m.ID)); err != nil {
 		return err
@@ -247,12 +259,19 @@ func (s *Service) DrainPool(ctx context.Context) error {
 		return err
 	}
 	members, err := s.store.PoolMembers(ctx, here.host)
-	failures := []error{err}
-	for _, m := range members {
-		if m.State != core.PoolFilling || m.Overdue {
-			failures = append(failures, s.discardMember(ctx, m))
-		}
+	if err != nil {
+		return err
 	}
+	failures := make([]error, len(members))
+	var group errgroup.Group
+	group.SetLimit(removeAtOnce)
+	for i, m := range members {
+		if m.State == core.PoolFilling && !m.Overdue {
+			continue // another worker's, which is there to look after it
+		}
+		group.Go(func() error { failures[i] = s.discardMember(ctx, m); return nil })
+	}
+	_ = group.Wait() // each failure is in its place
 	return errors.Join(failures...)
 }
 

@@ -1,13 +1,18 @@
 package sandbox_test
 
 import (
+	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/sandbox"
+	"agent-sandboxing/sandbox/docker"
 	"agent-sandboxing/sandbox/docker/dockertest"
 )
 
@@ -165,7 +170,7 @@ func TestPool_AMemberOfNoUseIsReplacedByANewContainer(t *testing.T) {
 			dockertest.Docker(t, "exec", "-d", m.RuntimeRef, "sleep", "1000")
 		},
 		"stale": func(_ *testing.T, f *fixture, _ core.PoolMember) {
-			f.store.editPool(func(m *core.PoolMember) { m.Spec = "of yesterday" })
+			f.store.editPool(func(m *core.PoolMember) { m.Spec, m.Age = "of yesterday", time.Hour })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -207,10 +212,44 @@ func TestPool_OtherLimitsAreAnotherSpec(t *testing.T) {
 		t.Error("a member with other limits was given out")
 	}
 	f.tend(t)
+	if got := f.ready(t); len(got) != 1 || old[slices.Collect(maps.Keys(got))[0]].ID == "" {
+		t.Errorf("another worker's fresh member was not left alone: %+v", got)
+	}
+	f.store.editPool(func(m *core.PoolMember) { m.Age = time.Hour })
+	f.tend(t)
 	for ref := range f.ready(t) {
 		if old[ref].ID != "" {
 			t.Error("a member with other limits is still in the pool")
 		}
+	}
+}
+
+// renewed is a host whose image was replaced a moment ago.
+type renewed struct {
+	*docker.Runtime
+	since atomic.Bool
+}
+
+func (r *renewed) Fingerprint(ctx context.Context, spec sandbox.Spec) (string, error) {
+	made, err := r.Runtime.Fingerprint(ctx, spec)
+	if r.since.Load() {
+		made += " and newer"
+	}
+	return made, err
+}
+
+func TestPool_AnImageThatWasReplacedAMomentAgoIsNotServed(t *testing.T) {
+	t.Parallel()
+	var host renewed
+	f := withPool(t, 1, func(o *sandbox.Options) {
+		host.Runtime = o.Runtime.(*docker.Runtime)
+		o.Runtime = &host
+	})
+	old := f.ready(t)
+	host.since.Store(true)
+	f.turn(t, f.claim, "true")
+	if box := f.store.box(t, f.claim.Session.ID); old[box.RuntimeRef].ID != "" || box.Generation != 2 {
+		t.Errorf("the session got %+v", box)
 	}
 }
 
@@ -255,14 +294,28 @@ func TestPool_NothingReachesOutOfAMember(t *testing.T) {
 	}
 }
 
-func TestPool_IsDrainedAtTheEnd(t *testing.T) {
+func TestPool_IsKeptFullWhileAWorkerRunsAndDrainedAtItsEnd(t *testing.T) {
 	t.Parallel()
-	f := withPool(t, 2)
-	if err := f.DrainPool(t.Context()); err != nil {
-		t.Fatal(err)
+	f := setup(t, func(o *sandbox.Options) { o.Warm = 1 })
+	ctx, end := context.WithCancel(t.Context())
+	var worker sync.WaitGroup
+	worker.Go(func() { f.Run(ctx) })
+	defer worker.Wait()
+	defer end()
+	eventually(t, "the pool is filled", func() bool { return len(f.ready(t)) == 1 })
+	first := f.ready(t)
+	f.turn(t, f.claim, "true")
+	if box := f.store.box(t, f.claim.Session.ID); first[box.RuntimeRef].ID == "" {
+		t.Error("the session did not get the member")
 	}
-	f.nothingLeft(t)
+	eventually(t, "the pool is filled again", func() bool { return len(f.ready(t)) == 1 })
+	end()
+	worker.Wait()
 	if got := f.members(t); len(got) != 0 {
 		t.Errorf("rows left: %+v", got)
+	}
+	list, err := f.runtime.List(t.Context())
+	if err != nil || len(list) != 1 || list[0].Ref != f.store.box(t, f.claim.Session.ID).RuntimeRef {
+		t.Errorf("containers left: %+v, %v, want the session's", list, err)
 	}
 }
