@@ -17,7 +17,7 @@ const staleDoctor = 10 * time.Minute
 
 // checkDocker looks at the daemon, at what surrounds a sandbox there, and at a live one.
 func checkDocker(ctx context.Context, cfg config.Config) []finding {
-	r, err := docker.New(docker.Config{Host: cfg.DockerHost, Image: cfg.Sandbox.Image, Runtime: cfg.Sandbox.Runtime, Instance: "doctor"})
+	r, err := docker.New(docker.Config{Host: cfg.DockerHost, Image: cfg.Sandbox.Image, Runtime: cfg.Sandbox.Runtime, Instance: "doctor", CAFile: cfg.Sandbox.CAFile})
 	if err != nil {
 		return []finding{{"docker", absent, core.MessageOf(err), "Check DOCKER_HOST."}}
 	}
