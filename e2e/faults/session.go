@@ -258,14 +258,14 @@ func refused(err error, status int, code string) (string, error) {
 // toolbox runs, and that no git of the worker goes on.
 func (b *bench) tidy(ctx context.Context) error {
 	for _, id := range b.sessions {
-		all, err := b.host(ctx, "ps", "-aq", "--filter", "label=agent-sandboxing.session="+id)
+		all, err := b.containers(ctx, id, "-a")
 		if err != nil {
 			return err
 		}
 		if len(all) > 1 {
 			return fmt.Errorf("session %s has %d containers", id, len(all))
 		}
-		running, err := b.host(ctx, "ps", "-q", "--filter", "label=agent-sandboxing.session="+id)
+		running, err := b.containers(ctx, id)
 		if err != nil {
 			return err
 		}
