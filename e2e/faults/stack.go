@@ -102,10 +102,10 @@ func open(ctx context.Context) (b *bench, err error) {
 	b.github = github.Server()
 	b.standins.Go(func() { _ = github.Serve(serving) }) // what uses them says when they are not there
 	b.standins.Go(func() { _ = standin.ServeScript(serving, b.modelAddr, script{}, 0) })
-	b.env = map[string]string{
+	b.env = map[string]string{ // no pool: the rows find a session's container by its label
 		"PATH": os.Getenv("PATH"), "HOME": os.Getenv("HOME"), "SANDBOX_IMAGE": image, "DATABASE_URL": "host=" + dir + " user=postgres dbname=" + filepath.Base(dir),
 		"ENCRYPTION_KEYS": seal.NewKey("k1"), "DATA_DIR": filepath.Join(dir, "data"), "DOCKER_HOST": "unix://" + b.docker.path,
-		"LISTEN_ADDR": b.productAddr, "PUBLIC_URL": "http://" + b.productAddr, "SANDBOX_MAX_RUNNING": "4", "SANDBOX_MEMORY": "512",
+		"LISTEN_ADDR": b.productAddr, "PUBLIC_URL": "http://" + b.productAddr, "SANDBOX_MAX_RUNNING": "4", "SANDBOX_WARM": "0", "SANDBOX_MEMORY": "512",
 		"SANDBOX_RUNTIME": dockertest.Runtime(),
 	}
 	maps.Copy(b.env, github.Environment())

@@ -90,9 +90,14 @@ func TestCompatibility_ToolchainsWork(t *testing.T) {
 	t.Parallel()
 	s := spec()
 	s.Limits.MemoryBytes, s.Limits.PIDs, s.Limits.CPUs = 2<<30, 512, 2 // as sessions have
-	b := start(t, dockertest.New(t), s)
+	runToolchains(t, start(t, dockertest.New(t), s), append(basics(), larger()...))
+}
+
+// runToolchains runs the rows whose programs the image has.
+func runToolchains(t *testing.T, b box, rows []toolchain) {
+	t.Helper()
 	ran, absent := 0, 0
-	for _, c := range append(basics(), larger()...) {
+	for _, c := range rows {
 		if c.needs != "" {
 			if exit, _ := b.sh(t, "command -v "+c.needs); exit != 0 {
 				absent++

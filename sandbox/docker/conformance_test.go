@@ -8,13 +8,22 @@ import (
 	"agent-sandboxing/sandbox/sandboxtest"
 )
 
+// offers are the capabilities of the runtime under test.
+func offers() []sandboxtest.Capability {
+	have := []sandboxtest.Capability{sandboxtest.CommandsReal, sandboxtest.Contained}
+	if dockertest.Runtime() == "runc" {
+		have = append(have, sandboxtest.ExhaustionContained, sandboxtest.InitProtected, sandboxtest.NativeFiles)
+	}
+	return have
+}
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	r := dockertest.New(t)
 	sandboxtest.Run(t, func(t *testing.T) core.PlatformWorkspace {
 		t.Helper()
 		return start(t, r, spec()).Client
-	}, sandboxtest.CommandsReal, sandboxtest.Contained)
+	}, offers()...)
 }
 
 func TestAttacks(t *testing.T) {
@@ -23,5 +32,5 @@ func TestAttacks(t *testing.T) {
 	sandboxtest.Attacks(t, func(t *testing.T) core.PlatformWorkspace {
 		t.Helper()
 		return start(t, r, spec()).Client
-	}, sandboxtest.CommandsReal, sandboxtest.Contained)
+	}, offers()...)
 }

@@ -27,3 +27,54 @@ func TestNetworkAttacks(t *testing.T) {
 		return letOut(t, r, way).Client
 	})
 }
+
+// clients are what programs do with a network, with no setting for it but which registry to use.
+func clients() []toolchain {
+	return []toolchain{
+		{"python: urllib", "", `python3 -c 'import urllib.request as u
+for s in ("http", "https"): assert u.urlopen(s + "://site.example.com/").read() == b"hello"'`},
+		{"git: clone over HTTPS", "", `git clone -q https://git.example.com/repo.git r && git -C r log --oneline | grep -q one`},
+		{"curl", "curl", `test "$(curl -sSf https://site.example.com/ http://site.example.com/)" = hellohello`},
+		{"node: fetch", "node", `node -e 'fetch("https://site.example.com/").then(r => r.text()).then(t => process.exit(t === "hello" ? 0 : 1))'`},
+		{"npm: install", "npm", `npm init -y >/dev/null && npm install --no-audit --no-fund --registry=https://npm.example.com/ demo && node -e 'process.exit(require("demo") === 7 ? 0 : 1)'`},
+		{"pip: install", "pip3", `pip3 install -q --disable-pip-version-check --no-cache-dir --target . --index-url https://pip.example.com/simple/ demo && python3 -c 'import demo; assert demo.seven == 7'`},
+		{"go: get and build", "go", `go mod init example.com/m && GOPROXY=https://go.example.com GONOSUMDB='*' GOFLAGS=-mod=mod go get example.com/demo@v1.0.0 &&
+			printf 'package main\n\nimport "example.com/demo"\n\nfunc main() { println(demo.Seven) }\n' > main.go && GONOSUMDB='*' go run . 2>&1 | grep -qx 7`},
+		{"cargo: fetch and build", "cargo", `cargo new -q --vcs none c && cd c && mkdir .cargo && printf '[source.crates-io]\nreplace-with = "mirror"\n[source.mirror]\nregistry = "https://git.example.com/index.git"\n' > .cargo/config.toml &&
+			echo 'demo = "1"' >> Cargo.toml && echo 'fn main() { println!("{}", demo::SEVEN); }' > src/main.rs && cargo run -q | grep -qx 7`},
+		{"java: a URL and the HTTP client", "javac", `cat > A.java <<'EOF'
+import java.net.*; import java.net.http.*;
+public class A { public static void main(String[] a) throws Exception {
+  for (String s : new String[] {"http", "https"}) {
+    String one = new String(new URL(s + "://site.example.com/").openStream().readAllBytes());
+    String two = HttpClient.newHttpClient().send(HttpRequest.newBuilder(URI.create(s + "://site.example.com/")).build(), HttpResponse.BodyHandlers.ofString()).body();
+    if (!one.equals("hello") || !two.equals("hello")) throw new Exception(one + two);
+  }
+} }
+EOF
+javac A.java && java -Xmx128m A`},
+		{"ruby: open-uri", "ruby", `ruby -ropen-uri -e 'exit URI.open("https://site.example.com/").read == "hello"'`},
+		{"services of one's own on loopback", "", `python3 -c '
+import http.server, threading, urllib.request as u
+for address in (("127.0.0.1", 80), ("127.0.0.1", 0), ("", 0)):
+    s = http.server.ThreadingHTTPServer(address, http.server.SimpleHTTPRequestHandler)
+    threading.Thread(target=s.serve_forever, daemon=True).start()
+    assert u.urlopen("http://localhost:%d/" % s.server_port).status == 200
+    s.shutdown(); s.server_close()'`},
+	}
+}
+
+// Programs need no setting to reach hosts, and trust what the operator says.
+func TestCompatibility_ProgramsReachTheNetwork(t *testing.T) {
+	t.Parallel()
+	hosts := newRegistry(t)
+	config := dockertest.Config(t)
+	config.CAFile = hosts.CAFile
+	s := spec()
+	s.Limits.MemoryBytes, s.Limits.PIDs, s.Limits.CPUs = 2<<30, 512, 2
+	b := start(t, dockertest.Open(t, config), s)
+	if err := b.ServeEgress(t.Context(), hosts.Session("session")); err != nil {
+		t.Fatal(err)
+	}
+	runToolchains(t, b, clients())
+}

@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"agent-sandboxing/sandbox/toolbox"
+	"agent-sandboxing/sandbox/toolbox/wire"
 )
 
-// chunk is what is carried at once. Bytes.
-const chunk = 32 << 10
+// chunk is what is carried at once: a frame of the toolbox. Bytes.
+const chunk = wire.MaxPayload
 
 // carry connects the program with its target, sends head first, and copies both ways.
 func (c *connection) carry(ctx context.Context, head []byte) {

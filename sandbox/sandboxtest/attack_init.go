@@ -7,14 +7,17 @@ import (
 	"agent-sandboxing/core"
 )
 
+// protected is what a case needs that an ordinary process is open to.
+var protected = []Capability{CommandsReal, Contained, InitProtected}
+
 func initAttacks() []testCase {
 	return []testCase{
-		{name: "every signal by every call", needs: contained, run: everySignal},
-		{name: "a flood of signals", needs: contained, run: signalFlood},
-		{name: "a signal by the kernel's hand", needs: contained, run: signalByKernel},
-		{name: "its memory descriptors and environment", needs: contained, run: initSecrets},
+		{name: "every signal by every call", needs: protected, run: everySignal},
+		{name: "a flood of signals", needs: protected, run: signalFlood},
+		{name: "a signal by the kernel's hand", needs: protected, run: signalByKernel},
+		{name: "its memory descriptors and environment", needs: protected, run: initSecrets},
 		{name: "its limits priority and place", needs: contained, run: initLimits},
-		{name: "what it reads and writes cannot be opened", needs: contained, run: initStreams},
+		{name: "what it reads and writes cannot be opened", needs: protected, run: initStreams},
 		{name: "its program cannot be replaced", needs: contained, run: initProgram},
 		{name: "the mounts and namespaces below it", needs: contained, run: initMounts},
 		{name: "KILL and STOP", needs: contained, run: killInit},

@@ -2,6 +2,8 @@ package sandboxtest
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -9,19 +11,22 @@ import (
 	"agent-sandboxing/core"
 )
 
+// exhaustion is what a case needs that leaves nothing for others.
+var exhaustion = []Capability{CommandsReal, Contained, ExhaustionContained}
+
 func processAttacks() []testCase {
 	return []testCase{
 		{name: "a fork bomb that ignores every signal", needs: contained, run: forkBomb},
 		{name: "a fork bomb of the shell", needs: contained, run: shellBomb},
 		{name: "a bomb of threads", needs: contained, run: threadBomb},
-		{name: "a bomb that is cancelled while files are read", needs: contained, run: bombBesideReads},
+		{name: "a bomb that is cancelled while files are read", needs: exhaustion, run: bombBesideReads},
 		{name: "a thousand orphans leave no zombie", needs: contained, run: orphans},
 		{name: "a daemon with closed streams", needs: contained, run: daemonised},
 		{name: "a child that goes on printing", needs: real, run: chattyChild},
 		{name: "busy loops behind a time limit", needs: real, run: busyLoops},
 		{name: "a command that stops itself", needs: real, run: stopsItself},
-		{name: "a child that is killed for memory", needs: contained, run: childOutOfMemory},
-		{name: "children that hold all memory", needs: contained, run: allOutOfMemory},
+		{name: "a child that is killed for memory", needs: exhaustion, run: childOutOfMemory},
+		{name: "children that hold all memory", needs: exhaustion, run: allOutOfMemory},
 		{name: "an exit status that looks like a death", needs: real, run: likeADeath},
 		{name: "two commands at once leave each other alone", needs: real, run: twoCommands},
 	}
@@ -72,30 +77,44 @@ while True:
     except RuntimeError: pass'`})
 }
 
-// bombBesideReads keeps the toolbox's own work going, so that it needs threads when none can be made.
+// bombBesideReads gives the toolbox much to do when it can make no thread for it any more.
 func bombBesideReads(t *testing.T, ws box) {
 	ws.must(t, `for i in $(seq 50); do mkdir -p many/d$i; for j in 1 2 3 4; do echo needle > many/d$i/f$j; done; done`)
+	ended := make(chan error, 25)
 	ctx, cancel := context.WithCancel(t.Context())
-	reading := make(chan error, 24)
-	for range cap(reading) {
+	go func() {
+		_, err := ws.Run(ctx, core.Command{Shell: strings.Replace(bomb, "pass'", "open(\"full\", \"w\").close()'", 1), Timeout: time.Minute})
+		if !errors.Is(err, context.Canceled) {
+			err = fmt.Errorf("the bomb ended with %w", err)
+		} else {
+			err = nil
+		}
+		ended <- err
+	}()
+	waitFor(t, func() bool { _, err := ws.Stat(t.Context(), "full"); return err == nil })
+	for range cap(ended) - 1 {
 		go func() {
-			for ctx.Err() == nil {
-				if _, err := ws.Search(ctx, core.SearchQuery{Pattern: "needle"}); err != nil && ctx.Err() == nil {
-					reading <- err
-					return
-				}
+			hits, err := ws.Search(t.Context(), core.SearchQuery{Pattern: "needle"})
+			if err == nil && hits.Matches == 0 {
+				err = errors.New("found nothing")
 			}
-			reading <- nil
+			ended <- err
 		}()
 	}
-	over(t, ws, core.Command{Shell: bomb, Timeout: time.Second})
-	cancel()
-	for range cap(reading) {
-		if err := <-reading; err != nil {
-			t.Errorf("search: %v", err)
+	for range cap(ended) - 1 {
+		if err := <-ended; err != nil {
+			t.Errorf("beside the bomb: %v", err)
 		}
 	}
-	ws.must(t, "rm -r many")
+	began := time.Now()
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > quickly {
+		t.Errorf("the cancel took %v", took)
+	}
+	ws.must(t, "rm -r many full")
 }
 
 func orphans(t *testing.T, ws box) {

@@ -20,6 +20,15 @@ const (
 	// Contained: the workspace is a sandbox of its own, with the toolbox as its first process and
 	// limits on memory and on the number of processes. What attacks it reaches nothing else.
 	Contained Capability = "contained"
+	// ExhaustionContained: a command that takes all memory, or all processor time while files are
+	// read, ends, and the sandbox goes on. gVisor's kernel is in the sandbox's own limits and knows no
+	// priority, so that the sandbox may end; its owner recovers from that.
+	ExhaustionContained Capability = "exhaustion-contained"
+	// InitProtected: no signal of a command ends the toolbox, and nothing of it can be looked at.
+	// gVisor's first process is like any other: where it ends, the sandbox is lost.
+	InitProtected Capability = "init-protected"
+	// NativeFiles: a hundred thousand calls to the file system take seconds, not minutes.
+	NativeFiles Capability = "native-files"
 )
 
 // Open makes a new, empty workspace that is cleaned up with the test.
@@ -43,7 +52,7 @@ type testCase struct {
 func Run(t *testing.T, open Open, have ...Capability) {
 	t.Helper()
 	var count tally
-	for _, c := range slices.Concat(commandCases(), processCases(), fileCases(), boundaryCases(), findCases(), checkoutCases(), snapshotCases(), checkpointCases(), kernelCases()) {
+	for _, c := range slices.Concat(commandCases(), processCases(), fileCases(), boundaryCases(), findCases(), checkoutCases(), snapshotCases(), checkpointCases(), kernelCases(), bugCases()) {
 		if !count.runs(c.needs, have) {
 			continue
 		}

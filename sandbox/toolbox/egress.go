@@ -80,8 +80,8 @@ func (c *Client) openEgress(f wire.Frame) error {
 	e.last = f.Stream
 	ctx, cancel := context.WithCancelCause(context.Background()) // the connection's own
 	conn := &egressConn{
-		inbox:  wire.NewInbox(wire.EgressWindow),
-		out:    wire.Sender{Stream: f.Stream, Credit: wire.NewAllowance(wire.EgressWindow), Send: c.send},
+		inbox:  wire.NewInbox(wire.UpWindow),
+		out:    wire.Sender{Stream: f.Stream, Credit: wire.NewAllowance(wire.DownWindow), Send: c.send},
 		cancel: cancel,
 	}
 	if e.open == nil {

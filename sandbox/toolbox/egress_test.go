@@ -354,7 +354,7 @@ func TestClient_ForgedEgressEndsTheConnection(t *testing.T) {
 	for i := range uint32(wire.MaxEgress + 1) {
 		tooMany = append(tooMany, frame(wire.EgressConnect, id+i, wire.EgressTarget("example.com", 443))...)
 	}
-	half := make([]byte, wire.EgressWindow/2+1)
+	half := make([]byte, wire.UpWindow/2+1)
 	for name, lie := range map[string][]byte{
 		"no target":                frame(wire.EgressConnect, id, nil),
 		"port zero":                frame(wire.EgressConnect, id, wire.EgressTarget("example.com", 0)),

@@ -71,8 +71,8 @@ func (e *egress) admit(conn *net.TCPConn, name string) *egressStream {
 	s := &egressStream{
 		id:     e.last,
 		conn:   conn,
-		inbox:  wire.NewInbox(wire.EgressWindow),
-		sender: wire.Sender{Stream: e.last, Credit: wire.NewAllowance(wire.EgressWindow), Send: e.session.send},
+		inbox:  wire.NewInbox(wire.DownWindow),
+		sender: wire.Sender{Stream: e.last, Credit: wire.NewAllowance(wire.UpWindow), Send: e.session.send},
 		over:   make(chan struct{}),
 	}
 	e.streams[s.id] = s

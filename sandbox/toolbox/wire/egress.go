@@ -14,9 +14,11 @@ const (
 	FirstEgress uint32 = 1 << 31
 	// MaxEgress bounds the egress streams of one sandbox that have no EgressClose yet.
 	MaxEgress = 256
-	// EgressWindow is the credit that each direction of an egress stream starts with. Bytes. Times
-	// MaxEgress it is what a hostile toolbox can make the client hold.
-	EgressWindow = 64 << 10
+	// UpWindow and DownWindow are the credit that the directions of an egress stream start with: from
+	// the program and to it. Bytes. The receiver holds them: UpWindow times MaxEgress is what a hostile
+	// toolbox can make the client hold, and DownWindow is as large as fast downloads need.
+	UpWindow   = 64 << 10
+	DownWindow = 256 << 10
 	// MaxPorts bounds the ports of a NetworkArgs.
 	MaxPorts = 16
 	// maxHostName is DNS's own limit. Bytes.
