@@ -72,9 +72,11 @@ func (h *host) command(ctx context.Context, r *report) error {
 	r.judge(p50 <= 2*floor, "S1 %s: command %.1f ms, bash spawned by bash inside %.1f ms, ratio %s (budget 2)", h.name, ms(p50), ms(floor), ratio(p50, floor))
 	r.judge(p99 <= 5*p50, "S1 %s: command p99 %.1f ms, p50 %.1f ms, ratio %s (budget 5); docker exec's worst of %d is %s of its p50",
 		h.name, ms(p99), ms(p50), ratio(p99, p50), len(exec), ratio(percentile(exec, 100), base))
-	for name, all := range map[string][]time.Duration{"read": read, "write": write} {
-		got := percentile(all, 50)
-		r.judge(2*got <= 3*p50, "S5 %s: %s of 4 KiB %.1f ms, command %.1f ms, ratio %s (budget 1.5)", h.name, name, ms(got), ms(p50), ratio(got, p50))
+	for _, file := range []struct {
+		verb string
+		took time.Duration
+	}{{"read", percentile(read, 50)}, {"write", percentile(write, 50)}} {
+		r.judge(2*file.took <= 3*p50, "S5 %s: %s of 4 KiB %.1f ms, command %.1f ms, ratio %s (budget 1.5)", h.name, file.verb, ms(file.took), ms(p50), ratio(file.took, p50))
 	}
 	return h.drop(ctx, b)
 }
