@@ -59,7 +59,7 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 	}
 	w := &worker{process: p}
 	if w.runtime, err = docker.New(docker.Config{
-		Host: p.cfg.DockerHost, CAFile: p.cfg.Sandbox.CAFile, Image: p.cfg.Sandbox.Image, Runtime: p.cfg.Sandbox.Runtime, Instance: instance,
+		Host: p.cfg.DockerHost, Image: p.cfg.Sandbox.Image, Runtime: p.cfg.Sandbox.Runtime, Instance: instance, CAFile: p.cfg.Sandbox.CAFile,
 	}); err != nil {
 		return nil, err
 	}
