@@ -10,12 +10,15 @@ import (
 // suspects remembers since when things belong to nobody, by this process's own clock: what is only
 // about to be claimed must not be removed.
 type suspects struct {
+	mu    sync.Mutex
 	since map[string]time.Time
 }
 
 // lasting takes all that belongs to nobody now and returns what has been so at every look for at least
 // as long as patience.
 func (s *suspects) lasting(now time.Time, patience time.Duration, nobodys []string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	since := make(map[string]time.Time, len(nobodys))
 	var due []string
 	for _, name := range nobodys {

@@ -64,7 +64,7 @@ type Service struct {
 	roomWait   time.Duration
 	sessions   gate
 	stops      retries
-	orphans    suspects // of Reconcile, which runs once at a time
+	orphans    suspects
 	patience   time.Duration
 	heard      atomic.Pointer[heard] // nil until a sandbox was started
 
