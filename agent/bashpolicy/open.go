@@ -118,7 +118,7 @@ func openWords(args []*syntax.Word) []word {
 
 // maxBraced bounds the words that one word's braces are expanded to. Nobody writes more, and a few braces
 // mean millions.
-const maxBraced = 256
+const maxBraced = 32
 
 // inRepository puts the repository's path in the place of $PWD and $(pwd).
 func inRepository(parts []syntax.WordPart) []syntax.WordPart {
