@@ -39,6 +39,9 @@ func priced(resp Response, prices *Prices) core.Usage {
 // is not; the response is then not acted upon.
 func (r *run) spend(ctx context.Context, resp Response) error {
 	u := priced(resp, r.prices)
+	if u.CostUSD != nil {
+		r.dearest = max(r.dearest, *u.CostUSD)
+	}
 	r.charge(u, r.rec.Spent(ctx, u))
 	if u.CostSource == core.CostUnknown && r.limits.CostKnown {
 		return core.Fail(core.Unavailable, core.CodeCostUnknown,
@@ -47,11 +50,22 @@ func (r *run) spend(ctx context.Context, resp Response) error {
 	return nil
 }
 
-// lost notes a request that ended without an answer but may be charged for.
-func (r *run) lost(ctx context.Context, err error) {
-	if u := spentOn(ctx, Response{}, err, nil); u != (core.Usage{}) {
-		r.charge(u, r.rec.Spent(ctx, u))
+// lost notes a request that ended without an answer but may be charged for. Its cost stays unknown, but
+// it counts: caps would not hold against requests that are cancelled again and again. heard is what came
+// of the answer, in bytes.
+func (r *run) lost(ctx context.Context, err error, heard int) {
+	u := spentOn(ctx, Response{}, err, nil)
+	if u == (core.Usage{}) {
+		return
 	}
+	cost := r.dearest
+	if r.prices != nil {
+		cost = r.prices.cost(core.Usage{PromptTokens: int64(r.meter.size(r.messages)), CompletionTokens: int64(proseTokens(heard))})
+	}
+	if cost > 0 {
+		u.CostUSD = &cost
+	}
+	r.charge(u, r.rec.Spent(ctx, u))
 }
 
 // spentOn is what a request used. One that ended without an answer may be charged for all the same,

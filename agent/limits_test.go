@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -151,4 +152,42 @@ func TestLimits_ARequestThatBrokeOffIsOfUnknownCost(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A cap must hold against requests that break off or are cancelled, of which nobody says what they cost.
+func TestLimits_ARequestThatBrokeOffCounts(t *testing.T) {
+	t.Parallel()
+	broken := modeltest.Reply{Text: strings.Repeat("half an answer ", 40), Fault: modeltest.Broken}
+	t.Run("as the dearest before it", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, modeltest.Sequence(look(1, 0.25), look(2, 0.1), broken), agent.Limits{}, nil)
+		got, err := b.run(t.Context(), "x")
+		if u := got.Usage; core.CodeOf(err) != core.CodeModelStreamError || u.CostUSD == nil || math.Abs(*u.CostUSD-0.6) > 1e-9 {
+			t.Errorf("%v, usage %+v, want $0.60", err, u)
+		}
+	})
+	t.Run("by the prices", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, modeltest.Sequence(broken), agent.Limits{}, nil)
+		b.limit(t, agent.Limits{CostKnown: true}, &agent.Prices{Input: 1e6, Output: 0})
+		got, _ := b.run(t.Context(), "x")
+		sent := float64(len(b.server.Journal()[0].Body["messages"]) + len(b.server.Journal()[0].Body["tools"]))
+		u := got.Usage
+		if u.CostSource != core.CostUnknown || u.CostUSD == nil || *u.CostUSD < sent/6 || *u.CostUSD > sent/3 {
+			t.Errorf("usage %+v for %v bytes that were sent", u, sent)
+		}
+		if diff := cmp.Diff(u, b.rec.spent); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("cancelled by a person", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, modeltest.Sequence(modeltest.Reply{Text: "x", Fault: modeltest.Hang}), agent.Limits{}, nil)
+		b.limit(t, agent.Limits{}, &agent.Prices{Input: 10})
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		if got, _ := b.run(ctx, "x"); got.Usage.CostUSD == nil || *got.Usage.CostUSD <= 0 {
+			t.Errorf("usage %+v", got.Usage)
+		}
+	})
 }

@@ -28,7 +28,8 @@ type run struct {
 	partial  partial
 	repeats  repeats
 	prices   *Prices
-	spent    error // what the last Spent said: no further request when it is not nil
+	dearest  float64 // of the requests so far, in dollars
+	spent    error   // what the last Spent said: no further request when it is not nil
 	result   core.TurnResult
 	parent   *run // of a subagent: the run that pays for it
 
@@ -92,12 +93,13 @@ func (r *run) loop(ctx context.Context) error {
 // ask sends the messages so far and counts what it cost.
 func (r *run) ask(ctx context.Context) (Response, error) {
 	r.partial.begin()
+	before := r.partial.text.Len()
 	resp, err := r.model.Stream(ctx, Request{Messages: r.messages, Tools: r.specs}, Listener{
 		Text:  r.partial.add,
 		Retry: r.rec.ModelRetry,
 	})
 	if err != nil {
-		r.lost(ctx, err)
+		r.lost(ctx, err, r.partial.text.Len()-before)
 		return Response{}, err
 	}
 	if resp.Model != "" {

@@ -98,45 +98,27 @@ func openWords(args []*syntax.Word) []word {
 	var words []word
 	for _, arg := range args {
 		known := &syntax.Word{Parts: inRepository(arg.Parts)}
-		expanded := []*syntax.Word{known}
-		if syntax.SplitBraces(known); braced(known) <= maxBraced {
-			expanded = expand.Braces(known)
-		}
-		for _, one := range expanded {
-			w, r := readWord(one)
-			if r != nil {
-				w = literal("…")
+		syntax.SplitBraces(known)
+		left := maxBraced
+		for one, err := range expand.BracesSeq(nil, known) {
+			w := literal("…")
+			if err == nil {
+				if read, r := readWord(one); r == nil {
+					w = read
+				}
 			}
 			words = append(words, w)
+			if left--; err != nil || left == 0 {
+				break
+			}
 		}
 	}
 	return words
 }
 
-// maxBraced bounds the words that braces are expanded to. Nobody writes more, and a few braces mean millions.
-const maxBraced = 256
-
-// braced is how many words the braces of w stand for, or more than maxBraced.
-func braced(w *syntax.Word) int {
-	n := 1
-	for _, part := range w.Parts {
-		b, ok := part.(*syntax.BraceExp)
-		if !ok {
-			continue
-		}
-		if b.Sequence {
-			return maxBraced + 1 // its numbers are no names of what is worth keeping
-		}
-		sum := 0
-		for _, elem := range b.Elems {
-			sum += braced(elem)
-		}
-		if n *= sum; n > maxBraced {
-			return n
-		}
-	}
-	return n
-}
+// maxBraced bounds the words that one word's braces are expanded to. Nobody writes more, and a few braces
+// mean millions.
+const maxBraced = 32
 
 // inRepository puts the repository's path in the place of $PWD and $(pwd).
 func inRepository(parts []syntax.WordPart) []syntax.WordPart {

@@ -40,6 +40,8 @@ func TestCheck_Open(t *testing.T) {
 		{`rm -rf {dist,build}`, ""},
 		{"rm -rf " + strings.Repeat("{a,b,c,d}", 900), ""},
 		{"rm -rf {1..999999999}", ""},
+		{"{1..999999999}{1..999999999} x", ""},
+		{"{a,b}" + strings.Repeat("{a,b,c,d}", 900), ""},
 		{"rm -rf . {1..999999999}", "workspace_deletion"},
 		{`rm -rf "$(pwd)"`, "workspace_deletion"},
 		{`rm -rf $(pwd)/*`, "workspace_deletion"},

@@ -24,11 +24,16 @@ type partialCall struct {
 	arguments strings.Builder
 }
 
-// addCall joins the pieces of calls. They belong together by index; where that is missing, or one
-// index is used for two calls, a new id begins a new call.
+// addCall joins the pieces of calls. They belong together by index; where that is missing, a new id begins
+// a new call, and with a name also where one index is used for two. A new id alone is a provider that makes
+// one for each piece: the first stays.
 func (a *answer) addCall(d toolDelta) {
 	call := a.openCall(d)
-	if call == nil || d.ID != "" && call.id != "" && d.ID != call.id {
+	other := call != nil && d.ID != "" && call.id != "" && d.ID != call.id
+	if other && d.Index != nil && d.Function.Name == "" {
+		d.ID, other = call.id, false
+	}
+	if call == nil || other {
 		call = &partialCall{index: -1}
 		if d.Index != nil {
 			call.index = *d.Index

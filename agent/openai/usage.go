@@ -50,6 +50,9 @@ func (u *usage) record() core.Usage {
 	}
 }
 
+// maxCost is what no request costs, in dollars. Sums of more than it would overflow.
+const maxCost = 1e6
+
 // cost reads a price in dollars: a number, a number as text, or an object with a total. What it
 // cannot read is unknown, which is nil and not zero.
 func cost(raw json.RawMessage) *float64 {
@@ -59,7 +62,7 @@ func cost(raw json.RawMessage) *float64 {
 	var number json.Number
 	if json.Unmarshal(raw, &number) == nil {
 		n, err := number.Float64()
-		if err != nil || n < 0 {
+		if err != nil || n < 0 || n > maxCost {
 			return nil
 		}
 		return &n

@@ -28,6 +28,7 @@ func TestUsage_IsWhatTheProviderSaid(t *testing.T) {
 		"no price":               {`{"prompt_tokens":9}`, true, core.Usage{PromptTokens: 9}, agent.CostUnknown},
 		"a price that is null":   {`{"prompt_tokens":9,"cost":null}`, true, core.Usage{PromptTokens: 9}, agent.CostUnknown},
 		"a price below nothing":  {`{"prompt_tokens":9,"cost":-1}`, true, core.Usage{PromptTokens: 9}, agent.CostUnknown},
+		"a price beyond reason":  {`{"prompt_tokens":9,"cost":1e308}`, true, core.Usage{PromptTokens: 9}, agent.CostUnknown},
 		"a price nobody reads":   {`{"prompt_tokens":9,"cost":["x"]}`, true, core.Usage{PromptTokens: 9}, agent.CostUnknown},
 		"a price in words":       {`{"prompt_tokens":9,"cost":"cheap"}`, true, core.Usage{PromptTokens: 9}, agent.CostUnknown},
 		"cached inside":          {`{"prompt_tokens":9,"prompt_tokens_details":{"cached_tokens":4}}`, true, core.Usage{PromptTokens: 9, CachedTokens: 4}, agent.CostUnknown},

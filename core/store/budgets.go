@@ -33,6 +33,10 @@ func (s *Store) AddUsage(ctx context.Context, lease core.Lease, id core.MessageI
 		if tag.RowsAffected() == 0 {
 			return core.ErrLeaseLost
 		}
+		// Another session of the same person that spends now is waited for, or neither would see the other.
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('spending ' || owner_id, 0)) FROM chat_sessions WHERE id = $1`, lease.SessionID); err != nil {
+			return fmt.Errorf("wait for the person's other sessions: %w", err)
+		}
 		spent, err = readSpending(ctx, tx, lease.SessionID)
 		return err
 	})

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -113,6 +114,43 @@ func TestClaim_RefusesWhatAPersonHasNoMoneyForThisMonth(t *testing.T) {
 	}
 	if _, err := s.Claim(t.Context(), worker, storetest.Lease, budgets); !errors.Is(err, core.ErrNoWork) {
 		t.Errorf("claim afterwards: %v, want no work", err)
+	}
+}
+
+// Of two sessions of one person that spend in the same moment, one at least sees what both have spent; else
+// both would go on past the month's cap.
+func TestAddUsage_NoTwoSessionsMissEachOther(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	owner := storetest.User(t, s).ID
+	var claims []core.Claim
+	for range 2 {
+		storetest.Session(t, s, owner)
+		claim := storetest.Claim(t, s)
+		_, err := s.StartMessage(t.Context(), claim.Lease, claim.Message.ID, "m")
+		must(t, err)
+		claims = append(claims, claim)
+	}
+	const rounds = 100
+	for round := 1; round <= rounds; round++ {
+		var seen [2]float64
+		var both sync.WaitGroup
+		begin := make(chan struct{})
+		for i, c := range claims {
+			both.Go(func() {
+				<-begin
+				spent, err := s.AddUsage(t.Context(), c.Lease, c.Message.ID, core.Usage{CostUSD: usd(1), CostSource: core.CostByPrice})
+				if err != nil {
+					t.Error(err)
+				}
+				seen[i] = spent.MonthUSD
+			})
+		}
+		close(begin)
+		both.Wait()
+		if want := float64(2 * round); max(seen[0], seen[1]) != want {
+			t.Fatalf("round %d: the sessions see %v, want one to see %v", round, seen, want)
+		}
 	}
 }
 
