@@ -3,6 +3,7 @@
 # make bench   figures beside their baselines                           make demo-check   the journey in Chromium
 # make policy-check   every allowed command line of the shell policy's corpus, run for real
 # make edit-fuzz   a million random edits, none of which may touch what was not matched
+# make sandbox-faults   the thirty faults of sandboxes              make chaos   random kills while people work
 # make runsc       gVisor's runtime, built from its module      make runsc-check   the suites of sandboxes under gVisor
 # make compat-check   toolchains in a sandbox, each for real (SANDBOX_RUNTIME=runsc: under gVisor)
 SHELL := /bin/bash
@@ -60,13 +61,21 @@ fleet-check:
 
 .PHONY: faults-check
 faults-check:
-	@scripts/setup demo
+	@scripts/setup faults
 	@$(MAKE) --no-print-directory build
 	@scripts/faults-check
 
+# The thirty faults of sandboxes, REPEAT times, each time on a Docker daemon of its own.
+.PHONY: sandbox-faults
+sandbox-faults:
+	@scripts/setup faults
+	@$(MAKE) --no-print-directory build
+	@scripts/faults-check -sandbox -repeat $(or $(REPEAT),1)
+
 # Random SIGKILLs of worker, container, shim and dockerd while people work, for DURATION or KILLS.
+.PHONY: chaos
 chaos:
-	@scripts/setup demo
+	@scripts/setup faults
 	@$(MAKE) --no-print-directory build
 	@scripts/faults-check -chaos -duration $(or $(DURATION),6m) -kills $(or $(KILLS),200)
 

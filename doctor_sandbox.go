@@ -26,13 +26,13 @@ func checkDocker(ctx context.Context, cfg config.Config) []finding {
 	if err != nil {
 		return []finding{{"docker", absent, core.MessageOf(err), "Start it (scripts/dockerd ensure), or set DOCKER_HOST."}}
 	}
-	all := []finding{{"docker", fine, c.ServerVersion + ", runtime " + c.Runtime, ""}, checkImage(cfg.Sandbox.Image, c.ImageReady)}
+	all := []finding{{"docker", fine, c.ServerVersion + ", runtime " + c.Runtime, ""}, checkImage(cfg.Sandbox.Image, c.ImageReady), checkBudget(cfg.Sandbox, c.DiskBudget)}
 	all = append(all, checkHost(ctx, r)...)
 	if !c.ImageReady {
 		return append(all, finding{"controls", absent, "without the image no sandbox can be looked at", "See image."})
 	}
 	clean(ctx, r)
-	return append(all, checkControls(ctx, r, sandbox.Limits{MemoryBytes: cfg.Sandbox.Memory << 20, CPUs: cfg.Sandbox.CPUs, PIDs: cfg.Sandbox.PIDs})...)
+	return append(all, checkControls(ctx, r, sandbox.Limits{MemoryBytes: cfg.Sandbox.Memory << 20, CPUs: cfg.Sandbox.CPUs, PIDs: cfg.Sandbox.PIDs, DiskBytes: cfg.Sandbox.Disk << 20})...)
 }
 
 func checkImage(image string, ready bool) finding {
@@ -44,6 +44,21 @@ func checkImage(image string, ready bool) finding {
 		return finding{"image", absent, image + " is not on the Docker host", remedy}
 	}
 	return finding{"image", fine, image, ""}
+}
+
+// checkBudget says what bounds a workspace's disk.
+func checkBudget(s config.Sandbox, by sandbox.DiskBudget) finding {
+	const name = "disk budget"
+	switch {
+	case s.Disk == 0:
+		return finding{name, degraded, "SANDBOX_DISK is 0: one session can fill the Docker host's disk", "Set SANDBOX_DISK."}
+	case by == sandbox.BudgetQuota:
+		return finding{name, fine, fmt.Sprintf("%d MiB for each workspace, by the kernel's quota", s.Disk), ""}
+	}
+	return finding{
+		name, degraded, fmt.Sprintf("%d MiB for each workspace, looked at while commands run: what one writes between two looks comes on top", s.Disk),
+		"Mount the file system of the Docker host's data folder with project quotas (pquota), and restart the daemon.",
+	}
 }
 
 func checkHost(ctx context.Context, r *docker.Runtime) []finding {

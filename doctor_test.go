@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"agent-sandboxing/core/config"
+	"agent-sandboxing/sandbox"
 	"agent-sandboxing/sandbox/docker/dockertest"
 )
 
@@ -91,6 +92,25 @@ func TestDoctor_TellsAnUnsetImageFromAMissingOne(t *testing.T) {
 	} {
 		if got := checkImage(test.image, test.ready); got.state != test.state || got.detail != test.detail {
 			t.Errorf("image %q, ready %t: %+v", test.image, test.ready, got)
+		}
+	}
+}
+
+func TestDoctor_SaysWhatBoundsAWorkspacesDisk(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		mib    int64
+		by     sandbox.DiskBudget
+		state  string
+		detail string
+	}{
+		{0, sandbox.BudgetQuota, degraded, "SANDBOX_DISK is 0"},
+		{512, sandbox.BudgetSampled, degraded, "512 MiB for each workspace, looked at"},
+		{512, sandbox.BudgetQuota, fine, "512 MiB for each workspace, by the kernel's quota"},
+	} {
+		got := checkBudget(config.Sandbox{Disk: test.mib}, test.by)
+		if got.state != test.state || !strings.HasPrefix(got.detail, test.detail) || (got.state != fine) != (got.remedy != "") {
+			t.Errorf("%+v", got)
 		}
 	}
 }

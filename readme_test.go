@@ -187,7 +187,7 @@ func TestREADME_NamesWhatIsInstalled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, demoAndTest, _ := strings.Cut(string(setup), "  demo | test)\n")
+	_, demoAndTest, _ := strings.Cut(string(setup), "  demo | test | faults)\n")
 	demoAndTest, _, _ = strings.Cut(demoAndTest, ";;")
 	packages := []string{"postgresql"}
 	for _, need := range regexp.MustCompile(`(?m)^ +need \S+ (.+)$`).FindAllStringSubmatch(demoAndTest, -1) {

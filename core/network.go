@@ -119,7 +119,7 @@ type EgressSummary struct {
 	Total          int
 	Contacted      int   // rows that were allowed
 	Refused        int   // rows that a rule forbade; the others failed (EgressFailures)
-	Sent, Received int64 // bytes
+	Sent, Received int64 // bytes of those that were allowed
 }
 
 // EgressRefusal is a host that a command could not reach.

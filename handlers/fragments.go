@@ -127,8 +127,10 @@ func (v sessionView) changedSince(after int64) []templ.Component {
 			outputs = true
 		case "publication", "pull":
 			pull = true
-		case "egress", "agent": // a command that has ended may have reached something
+		case "egress", "summary": // the last connections of a turn end with it
 			network = true
+		case "agent":
+			network = network || e.Type == "agent_tool_result" // a command may have reached something
 		}
 	}
 	if turns {

@@ -14,7 +14,7 @@ func (v sessionView) network() components.NetworkProps {
 	e, repo := v.Egress, v.Session.Repository
 	p := components.NetworkProps{
 		SessionID: v.id(), Mode: string(v.Policy.Mode), Total: e.Total, Contacted: e.Contacted, Refused: e.Refused,
-		Sent: e.Sent, Received: e.Received, Now: v.now, ListURL: link.RepositoryNetwork(int64(repo.InstallationID), int64(repo.ID)),
+		Sent: e.Sent, Received: e.Received, Now: v.now, Live: !v.Session.Archived, ListURL: link.RepositoryNetwork(int64(repo.InstallationID), int64(repo.ID)),
 	}
 	if len(e.Rows) < e.Total {
 		p.AllURL = link.Network(v.id())

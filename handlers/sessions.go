@@ -134,6 +134,7 @@ func (h *Handlers) showSession(c echo.Context, status int, id core.SessionID, t 
 			LoginURL: signInPath("ended", link.Session(v.id())),
 		}
 	}
+	p.Network.Live = p.Stream.URL != ""
 	if v.Earlier {
 		p.EarlierURL = link.Earlier(v.id(), v.earlier())
 	}

@@ -204,7 +204,7 @@ func (r *rows) SaveCheckpoint(_ context.Context, lease core.Lease, c core.Checkp
 	box := r.boxes[lease.SessionID]
 	box.Unsaved = false
 	r.boxes[lease.SessionID] = box
-	r.log[lease.SessionID] = append(r.log[lease.SessionID], core.CheckpointSaved{CheckpointID: c.ID})
+	r.log[lease.SessionID] = append(r.log[lease.SessionID], core.CheckpointSaved{CheckpointID: c.ID, Missing: c.Info.Missing})
 	return nil
 }
 
@@ -378,4 +378,11 @@ func wantTypes(t *testing.T, got []string, want ...string) {
 	if !slices.Equal(got, want) {
 		t.Errorf("events\n got %q\nwant %q", got, want)
 	}
+}
+
+// all are the session's events since types was called.
+func (r *rows) all(id core.SessionID) []core.Payload {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.log[id])
 }

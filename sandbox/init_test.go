@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"strings"
 	"testing"
 
 	"agent-sandboxing/core"
@@ -34,5 +35,30 @@ func TestAttack_EndingPID1LosesNoWork(t *testing.T) {
 	}
 	if after := f.store.box(t, f.claim.Session.ID); after.Generation != want || after.Volume != before.Volume {
 		t.Errorf("afterwards %+v, want generation %d on %s", after, want, before.Volume)
+	}
+}
+
+// A command that takes all memory ends alone, or with its sandbox where the kernel is in the same limit:
+// then the row says why. Either way the work is there in the next turn.
+func TestAttack_TakingAllMemoryLosesNoWork(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	ws := f.acquire(t, f.claim)
+	result, err := ws.Run(t.Context(), core.Command{Shell: `echo work > new.txt; python3 -c '
+x = []
+while True: x.append(bytearray(8 << 20))'`})
+	f.Release(t.Context(), f.claim, ws)
+	box := f.store.box(t, f.claim.Session.ID)
+	switch {
+	case err != nil:
+		wantCode(t, err, "sandbox_lost")
+		if dockertest.Runtime() == "runc" || box.State != core.SandboxFailed || !strings.Contains(box.FailureText, "memory") {
+			t.Errorf("%v; afterwards %+v", err, box)
+		}
+	case !result.OOMKilled && dockertest.Runtime() == "runc" || result.Exit == 0:
+		t.Errorf("%+v", result)
+	}
+	if got := f.turn(t, f.reclaim(f.claim), "cat new.txt"); got != "work" {
+		t.Errorf("afterwards the file holds %q", got)
 	}
 }

@@ -1,7 +1,6 @@
 package sandbox_test
 
 import (
-	"context"
 	"strconv"
 	"testing"
 	"time"
@@ -74,8 +73,6 @@ func (f *fixture) killed(t *testing.T, d *dockertest.Daemon, kill func(*testing.
 		wantCode(t, err, "sandbox_lost")
 	case <-time.After(time.Minute):
 		t.Error("the command does not end")
-		f.Release(context.WithoutCancel(t.Context()), claim, ws)
-		<-ended
 	}
 	f.Release(t.Context(), claim, ws)
 	if err := d.Start(t.Context()); err != nil {

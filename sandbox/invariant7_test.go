@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -50,7 +51,9 @@ func TestInvariant7_NoProcessOfTheTurnOutlivesItsCancel(t *testing.T) {
 			})
 			cancel()
 			asked := time.Now()
-			<-ended
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				t.Errorf("the command ended with %v", err)
+			}
 			took := time.Since(asked)
 			if left := strings.Split(dockertest.Docker(t, "top", ref, "-eo", "pid,stat,comm"), "\n"); len(left) != 2 || !strings.Contains(left[1], "toolboxd") {
 				t.Errorf("after the cancel these live: %q", left)

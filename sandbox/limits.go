@@ -12,8 +12,8 @@ import (
 const roomPoll = 500 * time.Millisecond
 
 // room waits until one more sandbox may run on this host, by number and by memory; it makes room itself
-// by stopping the one that was unused for longest. started gives the place up to the container that then runs in it.
-// Error: capacity, when nothing became free for as long as the service waits, or the cause of ctx.
+// by stopping the one that was unused for longest. started gives the place up to the container that then
+// runs in it. Error: capacity, when nothing became free for as long as the service waits, or the cause of ctx.
 func (s *Service) room(ctx context.Context) (started func(), err error) {
 	look := time.NewTicker(roomPoll)
 	defer look.Stop()

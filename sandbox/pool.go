@@ -11,11 +11,14 @@ import (
 
 const (
 	// tendEvery is how often the pool is looked at when nobody claims.
-	tendEvery = 2 * time.Second
+	tendEvery = 5 * time.Second
 	// fillWithin bounds the making of one member: a host that takes longer has better things to do.
 	// overdueAfter is a little more, so that no living worker's member is ever taken for a dead one's.
 	fillWithin   = 20 * time.Second
 	overdueAfter = 25 * time.Second
+	// othersPatience is how long a member that runs is left alone although this worker would not have
+	// made it: two of different versions or settings must not undo each other's work all the time.
+	othersPatience = time.Minute
 	// drainWithin bounds the end.
 	drainWithin = 20 * time.Second
 )
@@ -92,6 +95,7 @@ func (s *Service) TendPool(ctx context.Context) error {
 		case fits:
 			kept++
 		case m.State == core.PoolFilling && !m.Overdue: // its maker removes it, or it is too many next time
+		case m.State == core.PoolReady && running[m.ID] && m.Age < othersPatience:
 		default:
 			failures = append(failures, s.discardMember(ctx, m))
 		}
@@ -123,6 +127,11 @@ func (s *Service) fill(ctx context.Context, host, spec string) (bool, error) {
 	} else if err != nil {
 		return false, err
 	}
+	if err := s.admit(ctx, true); core.CodeOf(err) == "disk_low" {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
 	over, err := s.takePlace(ctx)
 	defer s.startedOne()
 	if err != nil || over > 0 {
@@ -135,7 +144,7 @@ func (s *Service) fill(ctx context.Context, host, spec string) (bool, error) {
 	if err != nil || !begun {
 		return false, err
 	}
-	err = s.make(ctx, &m)
+	err = s.warmUp(ctx, &m)
 	if err == nil {
 		ready, endErr := s.store.EndFill(ctx, m)
 		if ready {
@@ -147,9 +156,9 @@ func (s *Service) fill(ctx context.Context, host, spec string) (bool, error) {
 	return false, errors.Join(err, discardErr)
 }
 
-// make starts a member and hears from its toolbox. Nothing is attached to it afterwards, so that
+// warmUp starts a member and hears from its toolbox. Nothing is attached to it afterwards, so that
 // nothing in it reaches a network, and whoever claims it is the one client.
-func (s *Service) make(ctx context.Context, m *core.PoolMember) error {
+func (s *Service) warmUp(ctx context.Context, m *core.PoolMember) error {
 	var err error
 	if m.RuntimeRef, err = s.runtime.Create(ctx, s.poolSpec(m.ID)); err != nil {
 		return err

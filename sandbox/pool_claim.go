@@ -35,7 +35,6 @@ func (p *provision) warmed(ctx context.Context) (*toolbox.Client, error) {
 	if err != nil || box == nil {
 		return nil, err
 	}
-	p.refill()
 	p.box = *box
 	ws, err := p.greet(ctx)
 	if err != nil && ctx.Err() == nil {
@@ -52,7 +51,7 @@ func (p *provision) greet(ctx context.Context) (*toolbox.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	ws, err := toolbox.Dial(ctx, stream, toolbox.Options{HelloTimeout: helloWithin})
+	ws, err := toolbox.Dial(ctx, stream, toolbox.Options{HelloTimeout: helloWithin, Budget: p.budget()})
 	if err != nil {
 		return nil, err
 	}

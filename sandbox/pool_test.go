@@ -1,10 +1,13 @@
 package sandbox_test
 
 import (
+	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/sandbox"
@@ -165,7 +168,7 @@ func TestPool_AMemberOfNoUseIsReplacedByANewContainer(t *testing.T) {
 			dockertest.Docker(t, "exec", "-d", m.RuntimeRef, "sleep", "1000")
 		},
 		"stale": func(_ *testing.T, f *fixture, _ core.PoolMember) {
-			f.store.editPool(func(m *core.PoolMember) { m.Spec = "of yesterday" })
+			f.store.editPool(func(m *core.PoolMember) { m.Spec, m.Age = "of yesterday", time.Hour })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -206,6 +209,11 @@ func TestPool_OtherLimitsAreAnotherSpec(t *testing.T) {
 	if box := f.store.box(t, f.claim.Session.ID); old[box.RuntimeRef].ID != "" {
 		t.Error("a member with other limits was given out")
 	}
+	f.tend(t)
+	if got := f.ready(t); len(got) != 1 || old[slices.Collect(maps.Keys(got))[0]].ID == "" {
+		t.Errorf("another worker's fresh member was not left alone: %+v", got)
+	}
+	f.store.editPool(func(m *core.PoolMember) { m.Age = time.Hour })
 	f.tend(t)
 	for ref := range f.ready(t) {
 		if old[ref].ID != "" {
@@ -255,14 +263,28 @@ func TestPool_NothingReachesOutOfAMember(t *testing.T) {
 	}
 }
 
-func TestPool_IsDrainedAtTheEnd(t *testing.T) {
+func TestPool_IsKeptFullWhileAWorkerRunsAndDrainedAtItsEnd(t *testing.T) {
 	t.Parallel()
-	f := withPool(t, 2)
-	if err := f.DrainPool(t.Context()); err != nil {
-		t.Fatal(err)
+	f := setup(t, func(o *sandbox.Options) { o.Warm = 1 })
+	ctx, end := context.WithCancel(t.Context())
+	var worker sync.WaitGroup
+	worker.Go(func() { f.Run(ctx) })
+	defer worker.Wait()
+	defer end()
+	eventually(t, "the pool is filled", func() bool { return len(f.ready(t)) == 1 })
+	first := f.ready(t)
+	f.turn(t, f.claim, "true")
+	if box := f.store.box(t, f.claim.Session.ID); first[box.RuntimeRef].ID == "" {
+		t.Error("the session did not get the member")
 	}
-	f.nothingLeft(t)
+	eventually(t, "the pool is filled again", func() bool { return len(f.ready(t)) == 1 })
+	end()
+	worker.Wait()
 	if got := f.members(t); len(got) != 0 {
 		t.Errorf("rows left: %+v", got)
+	}
+	list, err := f.runtime.List(t.Context())
+	if err != nil || len(list) != 1 || list[0].Ref != f.store.box(t, f.claim.Session.ID).RuntimeRef {
+		t.Errorf("containers left: %+v, %v, want the session's", list, err)
 	}
 }

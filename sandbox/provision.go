@@ -36,6 +36,9 @@ func (p *provision) run(ctx context.Context) (*toolbox.Client, error) {
 		p.base = p.fetch(ctx)
 	}
 	defer func() { p.base.close() }()
+	if row == nil {
+		defer p.refill() // not before this session has what it needs
+	}
 	var ws *toolbox.Client
 	if row != nil {
 		p.box = *row
@@ -91,9 +94,12 @@ func (p *provision) again(ctx context.Context) (*toolbox.Client, error) {
 	if p.box.Age > p.maxAge {
 		return nil, core.Fail(core.Conflict, "too_old", "The container was old. A new one starts on the same workspace.")
 	}
-	_, err = p.runtime.Create(ctx, p.specOf(there, "")) // adopts it, or says that it is outdated
-	if core.CodeOf(err) == "image_missing" {            // the container goes on with what it was made of
-		_, err = p.runtime.Create(ctx, p.specOf(there, p.box.Image))
+	ref, err := p.runtime.Create(ctx, p.specOf(there, "")) // adopts it, or says that it is outdated
+	if core.CodeOf(err) == "image_missing" {               // the container goes on with what it was made of
+		ref, err = p.runtime.Create(ctx, p.specOf(there, p.box.Image))
+	}
+	if err == nil && ref != p.box.RuntimeRef { // somebody gave its name to another
+		err = core.Fail(core.Conflict, "spec_changed", "The container has lost its name. It has to be made again on the same workspace.")
 	}
 	if err != nil {
 		return nil, err

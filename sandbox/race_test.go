@@ -49,7 +49,7 @@ func race(t *testing.T, base *source, seed uint64) {
 	log := slog.New(slog.DiscardHandler)
 	workers := make([]*sandbox.Service, 2)
 	for i := range workers {
-		workers[i] = sandbox.New(sandbox.Options{Runtime: runtime, Store: store, Source: base, Log: log, Idle: 20 * time.Millisecond, MaxRunning: 1, RoomWait: time.Second})
+		workers[i] = sandbox.New(sandbox.Options{Runtime: runtime, Store: store, Source: base, Log: log, Idle: 20 * time.Millisecond})
 	}
 	id := core.NewID[core.SessionID]()
 	session := core.ChatSession{ID: id, Branch: core.BranchFor(id), BaseBranch: "main", BaseSHA: base.head}

@@ -66,6 +66,7 @@ type Service struct {
 	stops      retries
 	orphans    suspects // of Reconcile, which runs once at a time
 	patience   time.Duration
+	heard      atomic.Pointer[heard] // nil until a sandbox was started
 
 	claimed chan struct{} // holds one token when the pool lacks a member
 	cold    atomic.Int32  // containers that sessions wait for
@@ -164,12 +165,21 @@ func (s *Service) Release(ctx context.Context, claim core.Claim, ws core.Platfor
 	} else {
 		log.WarnContext(ctx, "sandbox lost", "error", lost, "sandbox_id", box.ID, "generation", box.Generation)
 		s.halt(ctx, box.RuntimeRef)
-		box.State, box.FailureCode, box.FailureText = core.SandboxFailed, core.CodeOf(lost), core.MessageOf(lost)
+		box.State, box.FailureCode, box.FailureText = core.SandboxFailed, core.CodeOf(lost), s.explainLoss(ctx, box.RuntimeRef, lost)
 		err = s.store.SaveSandbox(ctx, claim.Lease, *box, changed(*box))
 	}
 	if err != nil {
 		log.WarnContext(ctx, "save sandbox at release", "error", err)
 	}
+}
+
+// explainLoss says why a sandbox was lost, when its container can tell. Under gVisor a command that takes
+// all memory may end the whole sandbox.
+func (s *Service) explainLoss(ctx context.Context, ref string, lost error) string {
+	if there, err := s.runtime.Inspect(ctx, ref); err == nil && there.OOMKilled {
+		return "A command used all of the sandbox's memory, so that it ended. The next message goes on in a new one on the same workspace."
+	}
+	return core.MessageOf(lost)
 }
 
 // Status is what this worker shows of its sandbox host.

@@ -143,6 +143,25 @@ func TestAcquire_ContainerRemovedByAnAdminKeepsTheWork(t *testing.T) {
 	}
 }
 
+func TestAcquire_OtherSettingsAreANewContainerOnTheSameWorkspace(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.turn(t, f.claim, "echo work > new.txt")
+	old := f.store.box(t, f.claim.Session.ID)
+	f.Service = sandbox.New(sandbox.Options{ // an operator has changed SANDBOX_PIDS
+		Runtime: f.runtime, Store: f.store, Source: f.source, Log: f.log(t), Limits: sandbox.Limits{MemoryBytes: 512 << 20, CPUs: 1, PIDs: 200},
+	})
+	if got := f.turn(t, f.reclaim(f.claim), "cat new.txt"); got != "work" {
+		t.Errorf("new container saw %q", got)
+	}
+	if now := f.store.box(t, f.claim.Session.ID); now.Generation != old.Generation+1 || now.Volume != old.Volume {
+		t.Errorf("from %+v to %+v", old, now)
+	}
+	if _, err := f.runtime.Inspect(t.Context(), old.RuntimeRef); core.CodeOf(err) != "sandbox_lost" {
+		t.Errorf("the old container is still there: %v", err)
+	}
+}
+
 func TestAcquire_WorkerLostFencesTheOldContainer(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

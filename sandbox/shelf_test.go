@@ -51,6 +51,13 @@ func newShelf(t *testing.T) *shelf {
 	return s
 }
 
+// setRefuse makes verbs fail from now on.
+func (s *shelf) setRefuse(refuse func(verb, ref string) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refuse = refuse
+}
+
 func (s *shelf) failing(verb, ref string) error {
 	if s.refuse == nil {
 		return nil

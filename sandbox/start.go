@@ -17,7 +17,11 @@ func (p *provision) start(ctx context.Context) (*toolbox.Client, error) {
 		return nil, err
 	}
 	defer started()
-	return p.attach(ctx, func(ctx context.Context) error { return p.runtime.Start(ctx, p.box.RuntimeRef) })
+	ws, err := p.attach(ctx, func(ctx context.Context) error { return p.runtime.Start(ctx, p.box.RuntimeRef) })
+	if err == nil {
+		p.hear(ctx, ws)
+	}
+	return ws, err
 }
 
 func (p *provision) attach(ctx context.Context, start func(context.Context) error) (*toolbox.Client, error) {

@@ -232,6 +232,12 @@ func TestNetwork_ARefusedHostIsAllowedByOneClick(t *testing.T) {
 	if form.Length() != 1 || form.AttrOr("action", "") != path+"/network/hosts" || form.Find("input[name=host]").AttrOr("value", "") != "registry.npmjs.org" {
 		t.Fatalf("the buttons: %d, %s", form.Length(), form.Text())
 	}
+	// Where nothing would redraw the panel, the button is a form that comes back.
+	for path, live := range map[string]bool{path: true, path + "/network": false, path + "?before=99": false} {
+		if _, got := b.get(path).html().Find("#network form").Attr("hx-post"); got != live {
+			t.Errorf("%s: by htmx %v, want %v", path, got, live)
+		}
+	}
 	if notes := page.Find("#timeline [data-testid=note]").Text(); !strings.Contains(notes, "The network refused registry.npmjs.org") {
 		t.Errorf("the timeline: %s", notes)
 	}

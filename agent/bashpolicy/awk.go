@@ -54,14 +54,14 @@ func (c *command) awk() *Refusal {
 // awkEscapes names what in a program starts a program or opens a file, "" when nothing does. Where
 // it cannot be told it errs on the side of refusing.
 func awkEscapes(program string) string {
-	for _, name := range []string{"system", "getline", "@load", "@include", "|&"} {
+	for _, name := range []string{"system", "getline", "ARGV", "|&"} {
 		if strings.Contains(program, name) {
 			return name
 		}
 	}
 	print := false // within a print statement, where > and | are redirections
 	depth := 0
-	last := byte(0) // the last character that is no space
+	last := byte(0) // the last character that is no space; 'x' also after ++ and --, which end a value
 	for i := 0; i < len(program); i++ {
 		switch c := program[i]; {
 		case c == '"':
@@ -86,6 +86,13 @@ func awkEscapes(program string) string {
 			depth++
 		case c == ')':
 			depth--
+		case c == '@':
+			return "@" // a call by a name that is not known, or another file
+		case c == '\\':
+			i++ // the next line goes on
+			continue
+		case c == '\n' && awkContinues(last):
+			continue
 		case c == ';' || c == '}' || c == '{' || c == '\n':
 			print, depth = false, 0
 		case c == '|':
@@ -111,7 +118,10 @@ func awkEscapes(program string) string {
 				continue
 			}
 		}
-		if c := program[i]; c != ' ' && c != '\t' {
+		switch c := program[i]; {
+		case (c == '+' || c == '-') && i > 0 && program[i-1] == c:
+			last = 'x'
+		case c != ' ' && c != '\t':
 			last = c
 		}
 	}
@@ -140,8 +150,11 @@ func awkSkip(program string, start int, end byte) int {
 
 // awkRegexAfter says that a slash after last begins a pattern and is no division.
 func awkRegexAfter(last byte) bool {
-	return last == 0 || !awkLetter(last) && strings.IndexByte(`)]$"`, last) < 0
+	return last == 0 || !awkLetter(last) && strings.IndexByte(`)]$".`, last) < 0
 }
+
+// awkContinues says that a statement goes on in the line after one that ends with last.
+func awkContinues(last byte) bool { return strings.IndexByte(",&|?:", last) >= 0 }
 
 func awkLetter(c byte) bool {
 	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'

@@ -130,7 +130,7 @@ func (j *judge) call(call *syntax.CallExpr, redirs []*syntax.Redirect) *Refusal 
 		}
 		if i == 0 {
 			if c.name = plainName(arg); c.name == "" {
-				return refuse("command_not_plain", "The name of the command must be a plain word without quotes, slashes or patterns. Run a script with bash FILE, node FILE or python3 FILE.")
+				return notPlain()
 			}
 			continue
 		}
@@ -154,6 +154,10 @@ func (j *judge) call(call *syntax.CallExpr, redirs []*syntax.Redirect) *Refusal 
 	}
 	j.out.WriteString(tail.String())
 	return nil
+}
+
+func notPlain() *Refusal {
+	return refuse("command_not_plain", "The name of the command must be a plain word without quotes, slashes or patterns. Run a script with bash FILE, node FILE or python3 FILE.")
 }
 
 // plainName is the command's name when it is one bare literal, else "".

@@ -50,6 +50,10 @@ func (c *command) rules() *Refusal {
 		return c.cd()
 	case "rm":
 		return c.remove()
+	case "mv":
+		return c.move()
+	case "tee":
+		return c.tee()
 	case "chmod":
 		return c.chmod()
 	case "gzip", "gunzip":
@@ -78,6 +82,8 @@ func (c *command) rules() *Refusal {
 		return c.printf()
 	case "file":
 		return c.noOptions("C", "--compile")
+	case "unzip":
+		return c.noOptions(":")
 	case "du", "wc":
 		return c.noOptions("", "--files0-from")
 	}
@@ -107,7 +113,7 @@ func (c *command) noOptions(short string, long ...string) *Refusal {
 // abbreviates says that option, without its value, is one of long or a shortened form of one.
 func abbreviates(option string, long []string) bool {
 	name, _, _ := strings.Cut(option, "=")
-	return len(name) > 3 && slices.ContainsFunc(long, func(l string) bool { return strings.HasPrefix(l, name) })
+	return len(name) > 2 && slices.ContainsFunc(long, func(l string) bool { return strings.HasPrefix(l, name) })
 }
 
 func refuseOption(name, option string) *Refusal {

@@ -131,7 +131,7 @@ func (c *command) module(name string, args []word) *Refusal {
 	case "pip":
 		return (&command{policy: c.policy, name: "pip", args: args}).rules()
 	}
-	if c.policy != build && (slices.Contains(testRunners, top) || top == "test") {
+	if c.policy != build && (slices.Contains(testRunners, top) || slices.Contains(testRunners, name) || top == "test") {
 		return testRunner()
 	}
 	return nil

@@ -39,6 +39,7 @@ var readonlyNames = strings.Fields(`
 // testRunners are programs that run tests, by the name of their executable or package.
 var testRunners = strings.Fields(`
 	jest vitest mocha ava tap tape jasmine karma playwright cypress nyc c8 coverage qunit wtr web-test-runner
+	uvu lab tsd wdio testcafe nightwatch cucumber cucumber-js bats
 	pytest py.test nose nose2 nosetests tox nox unittest doctest behave robot
 	phpunit pest rspec minitest ctest gotestsum`)
 
@@ -89,47 +90,4 @@ func refuseName(p core.BashPolicy, name string) *Refusal {
 
 func testRunner() *Refusal {
 	return refuse("test_runner_not_allowed", "Tests may not be run under this policy. Check the change by reading it, or with a build or a linter, and say in the report that tests were not run.")
-}
-
-// launched judges a program that another one starts: npx NAME, uv run NAME.
-func (c *command) launched(name string, args []word) *Refusal {
-	base := name[strings.LastIndexByte(name, '/')+1:]
-	if at := strings.LastIndexByte(base, '@'); at > 0 {
-		base = base[:at] // jest@29
-	}
-	base = strings.TrimSuffix(strings.TrimSuffix(base, ".js"), ".mjs")
-	if c.policy != build && slices.Contains(testRunners, base) {
-		return testRunner()
-	}
-	switch {
-	case base == "cd" || base == "type" || base == "sed":
-		return refuse("command_not_allowed", base+" is not started that way. Run it itself.")
-	case slices.Contains(seedNames, base), c.policy == build && slices.Contains(buildNames, base):
-		return (&command{policy: c.policy, name: base, args: args}).judge()
-	case slices.Contains(packagedTools, base):
-		return nil
-	case slices.Contains(buildNames, base):
-		return refuseName(c.policy, base)
-	}
-	switch base {
-	case "eval", "exec", "source", "xargs", "timeout", "nohup", "sudo", "curl", "wget", "ssh", "nc", "docker", "ln", "kill":
-		return refuseName(c.policy, base)
-	}
-	if c.policy != build && asksForTests(args) {
-		return testRunner()
-	}
-	return nil
-}
-
-// asksForTests says that a tool which does several things is told to run tests: ng test, nx run web:test.
-func asksForTests(args []word) bool {
-	words := slices.DeleteFunc(slices.Clone(args), func(w word) bool { return strings.HasPrefix(w.text, "-") })
-	if len(words) > 1 && words[0].text == "run" {
-		words = words[1:]
-	}
-	if len(words) == 0 {
-		return false
-	}
-	_, task, joined := strings.Cut(words[0].text, ":")
-	return words[0].text == "test" || words[0].text == "e2e" || strings.HasPrefix(words[0].text, "test:") || joined && task == "test"
 }

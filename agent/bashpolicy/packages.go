@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // packageCommands are what npm, pnpm and yarn may do besides running scripts and programs.
@@ -24,8 +26,11 @@ func (c *command) packages() *Refusal {
 	for i := 0; i < len(c.args); i++ {
 		text := c.args[i].text
 		if strings.HasPrefix(text, "-") {
-			if text == "--version" || text == "-v" || text == "--help" {
+			switch {
+			case text == "--version" || text == "-v" || text == "--help":
 				return nil
+			case callsShell(text):
+				return inlineCode(c.name)
 			}
 			continue
 		}
@@ -50,10 +55,37 @@ func (c *command) packages() *Refusal {
 // takesValue says that an option before the subcommand is followed by its value.
 func takesValue(option string) bool {
 	switch option {
-	case "--prefix", "-C", "--dir", "--cwd", "-w", "--workspace", "-F", "--filter", "--registry", "--loglevel", "--reporter":
+	case "--prefix", "-C", "--dir", "--cwd", "-w", "--workspace", "-F", "--filter", "--registry", "--loglevel", "--reporter",
+		"--cache", "--userconfig":
 		return true
 	}
 	return false
+}
+
+// programTakesValue is takesValue of what starts a program: npx, uv run, dotenv.
+func programTakesValue(option string) bool {
+	switch option {
+	case "-e", "--environments", "-f", "--file", "--with", "--with-editable", "--with-requirements", "--python", "--extra", "--group", "--project", "--directory", "--env-file",
+		"--from", "--index", "--index-url", "--default-index", "--package", "--color", "--config-file":
+		return true
+	}
+	return takesValue(option)
+}
+
+// isSwitch says that an option before the name of a program has no value.
+func isSwitch(option string) bool {
+	switch option {
+	case "-y", "--yes", "-n", "--no", "-q", "--quiet", "-s", "--silent", "-v", "--verbose", "-r", "--recursive", "-T", "--top-level",
+		"--ignore-existing", "--offline", "--prefer-offline", "--include-workspace-root", "--workspaces",
+		"--isolated", "--locked", "--frozen", "--active", "--exact", "--refresh", "--all-extras", "--all-groups", "--dev", "--script":
+		return true
+	}
+	return strings.HasPrefix(option, "--no-")
+}
+
+// callsShell says that an option of npm or pnpm hands a text to a shell.
+func callsShell(option string) bool {
+	return option == "-c" || abbreviates(option, []string{"--call", "--shell-mode"})
 }
 
 func (c *command) packageCommand(sub string, args []word) *Refusal {
@@ -76,13 +108,20 @@ func (c *command) packageCommand(sub string, args []word) *Refusal {
 	case "start", "build", "lint", "format", "typecheck", "dev":
 		return nil
 	case "exec", "x", "dlx":
-		return c.programOf(args)
-	case "workspace", "workspaces":
-		// yarn workspace NAME COMMAND
-		if c.name == "yarn" && len(args) > 1 {
-			return c.packageCommand(args[len(args)-1].text, nil)
+		// npm reads its own options behind the program, too.
+		for _, arg := range args {
+			if arg.text == "--" || c.name != "npm" {
+				break
+			}
+			if callsShell(arg.text) {
+				return inlineCode(c.name)
+			}
 		}
-		return nil
+		return c.programOf(args)
+	case "version":
+		return c.packageVersion(args)
+	case "workspace", "workspaces", "recursive", "multi", "m":
+		return c.inWorkspaces(args)
 	}
 	if slices.Contains(packageCommands, sub) {
 		return nil
@@ -98,7 +137,32 @@ func (c *command) packageCommand(sub string, args []word) *Refusal {
 	if r := c.scriptName(sub); r != nil {
 		return r
 	}
-	return c.launched(sub, args)
+	return c.launched(literal(sub), args)
+}
+
+// packageVersion lets the version be shown, or written to the package's file alone.
+func (c *command) packageVersion(args []word) *Refusal {
+	only := slices.ContainsFunc(args, func(w word) bool {
+		return w.text == "--no-git-tag-version" || w.text == "--git-tag-version=false" || w.text == "--json"
+	})
+	if len(args) == 0 || only {
+		return nil
+	}
+	return refuse("git_not_allowed", c.name+" version would make a commit and a tag, and those belong to the platform. Add --no-git-tag-version.")
+}
+
+// inWorkspaces judges what is run in workspaces. Which word is the command depends on options that are not
+// known here, so each is taken for it.
+func (c *command) inWorkspaces(args []word) *Refusal {
+	for i, arg := range args {
+		if strings.HasPrefix(arg.text, "-") {
+			continue
+		}
+		if r := c.packageCommand(arg.text, args[i+1:]); r != nil && r.Rule != "package_command_not_allowed" {
+			return r
+		}
+	}
+	return nil
 }
 
 func (c *command) scriptName(name string) *Refusal {
@@ -108,33 +172,41 @@ func (c *command) scriptName(name string) *Refusal {
 	return nil
 }
 
-// programOf judges npx NAME and the like: the first operand is the program.
+// programOf judges npx NAME and the like: the first operand is the program. Behind an option that is not
+// known it may be the option's value, and the next one the program.
 func (c *command) programOf(args []word) *Refusal {
+	unknown := false
 	for i := 0; i < len(args); i++ {
 		text := args[i].text
-		name, _, joined := strings.Cut(text, "=")
+		name, value, joined := strings.Cut(text, "=")
 		switch {
 		case text == "--":
-			continue
-		case name == "-c" || name == "--call" || name == "--shell-mode":
+			unknown = false
+		case callsShell(name), strings.HasPrefix(name, "-") && !strings.HasPrefix(name, "--") && strings.Contains(name, "c"):
 			return inlineCode(c.name)
 		case name == "-p" || name == "--package":
-			value := strings.TrimPrefix(text, name+"=")
 			if !joined {
 				if i++; i == len(args) {
 					return nil
 				}
 				value = args[i].text
 			}
-			if r := c.launched(value, nil); r != nil && r.Rule == "test_runner_not_allowed" {
+			if r := c.launched(literal(value), nil); r != nil && r.Rule == "test_runner_not_allowed" {
 				return r
 			}
 		case strings.HasPrefix(text, "-"):
-			if !strings.HasPrefix(text, "--") && strings.Contains(text, "c") {
-				return inlineCode(c.name)
+			if !joined && programTakesValue(text) {
+				i++
+			} else {
+				unknown = !joined && !isSwitch(text)
 			}
+		case joined && syntax.ValidName(name):
+			// a variable for the program
 		default:
-			return c.launched(text, args[i+1:])
+			if r := c.launched(args[i], args[i+1:]); r != nil || !unknown {
+				return r
+			}
+			unknown = false
 		}
 	}
 	return nil
@@ -167,24 +239,21 @@ func (c *command) uv() *Refusal {
 	return nil
 }
 
+// uvRun judges uv run: a file of Python, or a program.
 func (c *command) uvRun(args []word) *Refusal {
-	for i := 0; i < len(args); i++ {
-		text := args[i].text
-		switch {
+	for i, arg := range args {
+		switch text := arg.text; {
 		case text == "-":
 			return inlineCode("uv run")
 		case text == "-m" || text == "--module":
 			if i+1 < len(args) {
 				return (&command{policy: c.policy, name: "python3"}).module(args[i+1].text, args[i+2:])
 			}
-			return nil
-		case slices.Contains([]string{"--with", "--python", "-p", "--extra", "--group", "--project", "--directory", "--env-file", "--from", "--package", "--with-requirements"}, text):
-			i++
-		case strings.HasPrefix(text, "-"):
-		case strings.HasSuffix(text, ".py"):
-			return c.script(args[i])
-		default:
-			return c.launched(text, args[i+1:])
+			return inlineCode("uv run")
+		case !strings.HasPrefix(text, "-") && strings.HasSuffix(text, ".py") && !strings.Contains(text, "://"):
+			return (&command{policy: c.policy, name: "python3", args: args[i:]}).python()
+		case !strings.HasPrefix(text, "-") && (i == 0 || !programTakesValue(args[i-1].text)):
+			return c.programOf(args)
 		}
 	}
 	return inlineCode("uv run")

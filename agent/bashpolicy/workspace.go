@@ -2,6 +2,7 @@ package bashpolicy
 
 import (
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -39,9 +40,69 @@ func wholeWorkspace(w word) bool {
 	return p == "/" || under(core.RepoDir, p)
 }
 
-// matchesAll says that a pattern leaves out next to nothing.
+// matchesAll says that a pattern leaves out next to nothing: nothing in it is written out, as in *.*,
+// [a-z]* and *[!x].
 func matchesAll(pattern string) bool {
-	return pattern != "" && pattern[0] != '.' && (strings.Trim(pattern, "*?.") == "" || strings.Trim(pattern, "*.[]!^") == "")
+	if pattern == "" || pattern[0] == '.' {
+		return false
+	}
+	written := bracket.ReplaceAllString(pattern, "")
+	return strings.Trim(written, "*?.") == "" && (written == pattern || strings.Contains(written, "*"))
+}
+
+// bracket is a set of characters in a pattern.
+var bracket = regexp.MustCompile(`\[[!^]?\]?[^\]]*\]`)
+
+// move keeps the repository where it is: neither itself nor all that is in it goes elsewhere.
+func (c *command) move() *Refusal {
+	var operands []word
+	target := "" // of -t
+	for i := 0; i < len(c.args); i++ {
+		text := c.args[i].text
+		name, value, joined := strings.Cut(text, "=")
+		switch {
+		case len(name) > 2 && abbreviates(name, []string{"--target-directory"}):
+			if !joined && i+1 < len(c.args) {
+				i++
+				value = c.args[i].text
+			}
+			target = value
+		case strings.HasPrefix(text, "--"):
+		case strings.HasPrefix(text, "-") && len(text) > 1:
+			if _, value, ok := strings.Cut(text, "t"); ok {
+				if target = value; value == "" && i+1 < len(c.args) {
+					i++
+					target = c.args[i].text
+				}
+			}
+		default:
+			operands = append(operands, c.args[i])
+		}
+	}
+	if target == "" && len(operands) > 1 {
+		last := len(operands) - 1
+		target, operands = operands[last].text, operands[:last]
+	}
+	if !path.IsAbs(target) {
+		target = core.RepoDir + "/" + target
+	}
+	stays := under(path.Clean(target), core.RepoDir)
+	for _, w := range operands {
+		if wholeWorkspace(w) && (!w.glob || !stays) {
+			return refuse("workspace_deletion", "The repository stays where it is. Name the files or directories to move, and a place inside it.")
+		}
+	}
+	return nil
+}
+
+// tee empties what it is given before it writes.
+func (c *command) tee() *Refusal {
+	for _, w := range c.args {
+		if w.glob && wholeWorkspace(w) {
+			return refuse("workspace_deletion", "tee would replace the text of every file. Name the files.")
+		}
+	}
+	return nil
 }
 
 // gzip puts another file in the place of each that it is given, with -r in a whole tree, git's own too.

@@ -16,7 +16,7 @@ const DemoModel = "scripted-demo"
 // knows no paths.
 //
 // Words of the prompt steer it: "slow" adds waiting steps of about 20 s in all, "publish" ends with
-// a pull request, "test" tries to run the tests, "endless" never comes to an end by itself. "fail",
+// a pull request, "network" asks a package registry, "test" tries to run the tests, "endless" never comes to an end by itself. "fail",
 // alone on a line or after "please", ends with a provider's failure: people write of tests that fail.
 func Demo() Script { return demoScript{} }
 

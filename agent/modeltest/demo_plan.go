@@ -27,6 +27,7 @@ func (d *demo) plan() []step {
 		}
 	}
 	steps = append(steps,
+		step{"The request speaks of the network: what can be reached from here?", d.connect, d.seeConnect},
 		step{"Does the README already lead to an overview of the code?", d.checkReadme, d.seeCheck},
 		step{"One of the open points can be settled now. I'll read it in its context.", d.readFix, d.seeFix},
 		step{"The change is small.", d.applyFix, d.seeApplied},

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -73,7 +72,7 @@ func hostPort(target string) bool {
 	return err == nil && !strings.Contains(host, "*")
 }
 
-// checkCAFile looks at the file now, because sandboxes need it when the pages are up already.
+// checkCAFile looks at the file now, because it is used when the pages are up already.
 func checkCAFile(path string) error {
 	if path == "" {
 		return nil
@@ -82,7 +81,7 @@ func checkCAFile(path string) error {
 	if err != nil {
 		return fmt.Errorf("SANDBOX_CA_FILE cannot be read: %w", err)
 	}
-	for block, rest := pem.Decode(bytes.TrimSpace(b)); block != nil; block, rest = pem.Decode(rest) {
+	for block, rest := pem.Decode(b); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type == "CERTIFICATE" {
 			return nil
 		}

@@ -181,7 +181,7 @@ func readEgress(ctx context.Context, q querier, session core.SessionID, limit in
 	rows, err := q.Query(ctx, `
 		SELECT coalesce(message_id::text, ''), host, port, allowed, rule, connections, sent, received, started_at, ended_at,
 			count(*) OVER (), count(*) FILTER (WHERE allowed) OVER (), count(*) FILTER (WHERE NOT allowed AND rule <> ALL ($3)) OVER (),
-			(sum(sent) OVER ())::bigint, (sum(received) OVER ())::bigint
+			coalesce(sum(sent) FILTER (WHERE allowed) OVER (), 0)::bigint, coalesce(sum(received) FILTER (WHERE allowed) OVER (), 0)::bigint
 		FROM egress_log WHERE session_id = $1 ORDER BY ended_at DESC, host, port, rule LIMIT nullif($2, 0)`, session, limit, core.EgressFailures())
 	if err != nil {
 		return sum, fmt.Errorf("read egress: %w", err)

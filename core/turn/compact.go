@@ -14,6 +14,7 @@ func (p *Processor) compact(ctx context.Context, claim core.Claim, msg core.Mess
 	made, err := p.compaction(ctx, claim, msg, f, ws, rec)
 	end, done := final(ctx)
 	defer done()
+	p.Network.Flush(end, claim.Session.ID) // the page looks at it again with the event that follows
 	if err == nil {
 		err = p.Store.SaveSummary(end, claim.Lease, msg.ID, made)
 	}

@@ -1,195 +1,76 @@
-// Command bench measures the built binary as a process: how long serve takes until it listens (not
-// its first start, which makes the database), and what it weighs when idle. Each figure stands beside
-// a baseline of the same run: Postgres alone on the same folder, and a bare HTTP server.
+// Command bench prints the product's figures, each beside a baseline that ran in turns with it in the
+// same minutes, and beside its budget. A budget is missed by a ratio, seldom by a number of
+// milliseconds, so that a busy machine says the same as an idle one; nothing fails by being slow.
+//
+//	bench [-only REGEXP] [-runtime runc,runsc]   -only selects parts by name; -list names them
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"errors"
+	"flag"
 	"fmt"
-	"log/slog"
-	"net"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
-	"strconv"
+	"os/signal"
+	"regexp"
 	"strings"
 	"syscall"
-	"time"
-
-	"agent-sandboxing/core/github/githubtest"
-	"agent-sandboxing/core/localpg"
 )
 
-const (
-	rounds      = 5
-	productAddr = "127.0.0.1:19080"
-	bareAddr    = "127.0.0.1:19081"
-	settle      = 10 * time.Second // until start-up work is over and idle begins
-)
+// part is one group of figures.
+type part struct {
+	name string
+	run  func(ctx context.Context, r *report) error
+}
 
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == "bare" {
 		_ = http.ListenAndServe(bareAddr, http.NotFoundHandler()) //nolint:gosec // the baseline has no timeouts either
 		return
 	}
-	if err := run(context.Background()); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
 func run(ctx context.Context) error {
-	dir, err := os.MkdirTemp("/tmp", "bench-serve-")
+	only := flag.String("only", "", "a regular expression over the names of the parts")
+	runtimes := flag.String("runtime", "", "runtimes to measure, comma separated; default: what the daemon knows of runc and runsc")
+	list := flag.Bool("list", false, "name the parts and end")
+	flag.Parse()
+	chosen, err := regexp.Compile(*only)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o755); err != nil {
-		return err
-	}
-	env, err := environment(dir)
-	if err != nil {
-		return err
-	}
-	if _, err := timeServe(ctx, env, nil); err != nil { // makes the database
-		return err
-	}
-	var serve, postgres []time.Duration
-	var idle int64
-	for i := range rounds {
-		p, err := timePostgres(ctx, dir)
-		if err != nil {
+	names := strings.Split(*runtimes, ",")
+	if *runtimes == "" {
+		if names, err = knownRuntimes(ctx); err != nil {
 			return err
 		}
-		var weigh func(pid int) error
-		if i == rounds-1 {
-			weigh = func(pid int) (err error) { time.Sleep(settle); idle, err = resident(pid); return err } //nolint:forbidigo // idleness is time
-		}
-		s, err := timeServe(ctx, env, weigh)
-		if err != nil {
-			return err
-		}
-		postgres, serve = append(postgres, p), append(serve, s)
 	}
-	bare, err := weighBare(ctx)
-	if err != nil {
-		return err
+	var parts []part
+	for _, name := range names {
+		parts = append(parts, sandboxParts(name)...)
 	}
-	s, p := median(serve), median(postgres)
-	fmt.Printf("bench: serve start to listening %d ms, postgres alone %d ms, ratio %.2f (budget 1000 ms)\n", s.Milliseconds(), p.Milliseconds(), float64(s)/float64(p))
-	fmt.Printf("bench: serve idle memory %.1f MB, bare HTTP server %.1f MB, ratio %.2f (budget 80 MB)\n", mb(idle), mb(bare), float64(idle)/float64(bare))
+	parts = append(parts, goParts()...)
+	parts = append(parts, part{"serve", serve})
+	r := &report{out: os.Stdout}
+	for _, p := range parts {
+		switch {
+		case !chosen.MatchString(p.name):
+		case *list:
+			fmt.Println(p.name)
+		default:
+			if err := p.run(ctx, r); err != nil {
+				return fmt.Errorf("%s: %w", p.name, err)
+			}
+		}
+	}
+	if !*list {
+		r.end()
+	}
 	return nil
 }
-
-// environment is the smallest that serve starts with; the GitHub in it is never reached.
-func environment(dir string) ([]string, error) {
-	standIn, err := githubtest.New(githubtest.Options{Dir: filepath.Join(dir, "github")})
-	if err != nil {
-		return nil, err
-	}
-	c := standIn.Config()
-	return []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "DATA_DIR=" + dir, "LISTEN_ADDR=" + productAddr,
-		"GITHUB_BASE_URL=http://127.0.0.1:9", "GITHUB_CLIENT_ID=" + c.ClientID, "GITHUB_CLIENT_SECRET=" + c.ClientSecret,
-		"GITHUB_APP_ID=" + strconv.FormatInt(c.AppID, 10), "GITHUB_APP_PRIVATE_KEY_FILE=" + filepath.Join(dir, "github", "app.pem"),
-		"ALLOWED_LOGINS=octo-dev", "OPENROUTER_API_KEY=unused", "MODEL_BASE_URL=http://127.0.0.1:9/v1", "DOCKER_HOST=" + os.Getenv("DOCKER_HOST"), "SANDBOX_IMAGE=" + os.Getenv("SANDBOX_IMAGE"),
-	}, nil
-}
-
-// timeServe starts serve, waits for its first answer, lets weigh look at it, and stops it.
-func timeServe(ctx context.Context, env []string, weigh func(pid int) error) (time.Duration, error) {
-	cmd := exec.CommandContext(ctx, "bin/agent-sandboxing", "serve")
-	var log bytes.Buffer
-	cmd.Env, cmd.Stderr, cmd.SysProcAttr = env, &log, &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-	began := time.Now()
-	if err := cmd.Start(); err != nil {
-		return 0, err
-	}
-	err := answers(ctx, "http://"+productAddr+"/healthz")
-	took := time.Since(began)
-	if err == nil && weigh != nil {
-		err = weigh(cmd.Process.Pid)
-	}
-	if err := errors.Join(err, cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()); err != nil {
-		return took, fmt.Errorf("serve: %w\n%s", err, log.Bytes())
-	}
-	return took, nil
-}
-
-func timePostgres(ctx context.Context, dir string) (time.Duration, error) {
-	began := time.Now()
-	server, err := localpg.Start(ctx, dir, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return 0, err
-	}
-	return time.Since(began), server.Stop(ctx)
-}
-
-func weighBare(ctx context.Context) (int64, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return 0, err
-	}
-	cmd := exec.CommandContext(ctx, self, "bare")
-	if err := cmd.Start(); err != nil {
-		return 0, err
-	}
-	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	if err := dial(ctx, bareAddr); err != nil {
-		return 0, err
-	}
-	return resident(cmd.Process.Pid)
-}
-
-func answers(ctx context.Context, url string) error {
-	for began := time.Now(); time.Since(began) < time.Minute; {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			return err
-		}
-		if resp, err := http.DefaultClient.Do(req); err == nil {
-			return resp.Body.Close()
-		}
-		time.Sleep(2 * time.Millisecond) //nolint:forbidigo // the resolution of the measurement
-	}
-	return fmt.Errorf("%s never answered", url)
-}
-
-func dial(ctx context.Context, addr string) error {
-	var d net.Dialer
-	for began := time.Now(); time.Since(began) < time.Minute; {
-		if c, err := d.DialContext(ctx, "tcp", addr); err == nil {
-			return c.Close()
-		}
-		time.Sleep(2 * time.Millisecond) //nolint:forbidigo // the resolution of the measurement
-	}
-	return fmt.Errorf("%s never answered", addr)
-}
-
-// resident is a process's memory in bytes.
-func resident(pid int) (int64, error) {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if kb, ok := strings.CutPrefix(lines.Text(), "VmRSS:"); ok {
-			n, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(kb, "kB")), 10, 64)
-			return n << 10, err
-		}
-	}
-	return 0, errors.New("the process does not say how much memory it has")
-}
-
-func median(d []time.Duration) time.Duration {
-	slices.Sort(d)
-	return d[len(d)/2]
-}
-
-func mb(n int64) float64 { return float64(n) / 1e6 }

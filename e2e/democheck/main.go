@@ -75,6 +75,7 @@ func check(ctx context.Context, dir, shots string) (err error) {
 		{"second tab", j.secondTab},
 		{"restart the server", j.restart},
 		{"publish again", j.publishAgain},
+		{"refused host", j.refusedHost},
 		{"look at every page", j.pictures},
 		{"journey without JavaScript", j.withoutJavaScript},
 	} {

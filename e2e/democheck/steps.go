@@ -46,6 +46,20 @@ func (j *journey) startSession() error {
 
 // startOn chooses the repository, takes its default branch, writes the message and lands in the session.
 func (j *journey) startOn(p playwright.Page, text string, search bool) error {
+	if err := j.chooseOn(p, search); err != nil {
+		return err
+	}
+	if err := p.Locator("textarea[name=text]").Fill(text); err != nil {
+		return err
+	}
+	if err := p.GetByTestId("start").Click(); err != nil {
+		return err
+	}
+	return p.WaitForURL("**/chat-sessions/*")
+}
+
+// chooseOn opens the form of a new session with the repository and its default branch chosen.
+func (j *journey) chooseOn(p playwright.Page, search bool) error {
 	if _, err := p.Goto(j.stack.url + "/installations"); err != nil {
 		return err
 	}
@@ -66,16 +80,7 @@ func (j *journey) startOn(p playwright.Page, text string, search bool) error {
 	if err := repository.Click(); err != nil {
 		return err
 	}
-	if err := expectText(p.GetByTestId("base"), "@", pageWait); err != nil {
-		return err
-	}
-	if err := p.Locator("textarea[name=text]").Fill(text); err != nil {
-		return err
-	}
-	if err := p.GetByTestId("start").Click(); err != nil {
-		return err
-	}
-	return p.WaitForURL("**/chat-sessions/*")
+	return expectText(p.GetByTestId("base"), "@", pageWait)
 }
 
 func (j *journey) followTurn() error {
@@ -341,7 +346,7 @@ func (j *journey) pictures() error {
 			return err
 		}
 		for name, path := range map[string]string{
-			"list": "/", "installations": "/installations", "new": "/new", "session": j.session,
+			"list": "/", "installations": "/installations", "new": "/new", "session": j.session, "network": j.session + "/network", "details": j.session + "?tab=details",
 			"diff": j.session + "/diffs/latest", "publish": j.session + "/publish", "missing": "/chat-sessions/none",
 		} {
 			if _, err := p.Goto(j.stack.url + path); err != nil {

@@ -32,9 +32,7 @@ var mayFail = []string{"sandbox_lost", "worker_lost", "runtime_unavailable", "ru
 type chaos struct {
 	*bench
 	session []*chaosSession
-
-	mu    sync.Mutex
-	kills map[string]int
+	kills   map[string]int
 }
 
 // chaosSession is one session whose messages insert markers into one file, each marker once.

@@ -275,7 +275,7 @@ func (c *chaos) latency(ctx context.Context, id string) (float64, error) {
 
 // held is what a run may hold on to. The first and the last are the workers' own.
 type held struct {
-	files, goroutines, containers, volumes, mounts, processes int
+	files, goroutines, containers, volumes, mounts int
 }
 
 // measure stops every sandbox and then counts. The workers that were looked at are new afterwards:

@@ -27,33 +27,40 @@ type row struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if err := command(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "faults:", err)
+		stop()
+		os.Exit(1) //nolint:gocritic // stop was called
+	}
+}
+
+func command(ctx context.Context) error {
 	repeat := flag.Int("repeat", 1, "how often to go through them, each time on a new Docker daemon")
+	sandboxes := flag.Bool("sandbox", false, "only the thirty faults of sandboxes, with the tests of packages that belong to them")
 	storm := flag.Bool("chaos", false, "kill at random for -duration or -kills, instead of one fault after the other")
 	kills := flag.Int("kills", 200, "how many")
 	long := flag.Duration("duration", 8*time.Minute, "how long at most")
 	flag.Parse()
 	if *storm {
-		if err := runChaos(ctx, *kills, *long); err != nil {
-			fmt.Fprintln(os.Stderr, "chaos:", err)
-			stop()
-			os.Exit(1) //nolint:gocritic // stop was called
-		}
-		return
+		return runChaos(ctx, *kills, *long)
 	}
 	for round := range *repeat {
 		if *repeat > 1 {
 			fmt.Printf("round %d of %d\n", round+1, *repeat)
 		}
-		if err := run(ctx, flag.Arg(0)); err != nil {
-			fmt.Fprintln(os.Stderr, "faults:", err)
-			stop()
-			os.Exit(1) //nolint:gocritic // stop was called
+		chosen := rows()
+		if *sandboxes {
+			chosen = sandboxRows()
+		}
+		if err := run(ctx, chosen, flag.Arg(0), *sandboxes); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // run goes through the rows whose name matches only, a regular expression.
-func run(ctx context.Context, only string) (err error) {
+func run(ctx context.Context, all []row, only string, sandboxes bool) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	chosen, err := regexp.Compile(only)
@@ -64,40 +71,58 @@ func run(ctx context.Context, only string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.close(context.WithoutCancel(ctx))) }()
-	total, good := 0, 0
-	for _, r := range rows() {
+	defer func() {
+		if err = errors.Join(err, b.close(context.WithoutCancel(ctx))); err == nil {
+			err = os.RemoveAll(b.dir)
+		} else {
+			err = fmt.Errorf("%w; the logs are in %s", err, b.dir)
+		}
+	}()
+	total, good := 0, map[string]bool{}
+	for _, r := range all {
 		if !chosen.MatchString(r.name) {
 			continue
 		}
 		total++
-		began := time.Now()
-		code, err := r.do(ctx, b)
-		if err == nil {
-			err = b.tidy(ctx)
+		if b.try(ctx, r) {
+			good[r.name] = true
 		}
-		verdict := "ok  "
-		if err != nil {
-			verdict = "FAIL"
-		} else {
-			good++
-		}
-		fmt.Printf("%s  %-58s %-26s %5.1f s\n", verdict, r.name, code, time.Since(began).Seconds())
-		if err != nil {
-			fmt.Println("      " + strings.ReplaceAll(err.Error(), "\n", "\n      "))
-		}
-		b.heal(ctx)
 	}
-	fmt.Printf("faults: %d of %d\n", good, total)
-	if good != total {
-		return errors.New("not every fault ended well; the logs are in " + b.dir)
+	if sandboxes && only == "" {
+		if err := b.test(ctx, good); err != nil {
+			return err
+		}
+		return tell(good)
 	}
-	return os.RemoveAll(b.dir)
+	fmt.Printf("faults: %d of %d\n", len(good), total)
+	if len(good) != total {
+		return errors.New("not every fault ended well")
+	}
+	return nil
+}
+
+// try makes one fault and says whether it ended well.
+func (b *bench) try(ctx context.Context, r row) bool {
+	began := time.Now()
+	code, err := r.do(ctx, b)
+	if err == nil {
+		err = b.tidy(ctx)
+	}
+	b.heal(ctx)
+	verdict := "ok  "
+	if err != nil {
+		verdict = "FAIL"
+	}
+	fmt.Printf("%s  %-58s %-26s %5.1f s\n", verdict, r.name, code, time.Since(began).Seconds())
+	if err != nil {
+		fmt.Println("      " + strings.ReplaceAll(err.Error(), "\n", "\n      "))
+	}
+	return err == nil
 }
 
 func rows() []row {
 	var all []row
-	for _, group := range [][]row{startRows(), requestRows(), githubRows(), publishRows(), modelRows(), dockerRows(), hostRows(), containerRows(), pointRows(), planeRows(), crashRows(), hostileRows(), raceRows(), secretRows(), singleRows()} {
+	for _, group := range [][]row{startRows(), requestRows(), githubRows(), publishRows(), modelRows(), dockerRows(), hostRows(), containerRows(), pointRows(), planeRows(), clockRows(), crashRows(), hostileRows(), raceRows(), secretRows(), singleRows()} {
 		all = append(all, group...)
 	}
 	return all

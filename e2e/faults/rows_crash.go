@@ -274,7 +274,7 @@ func (b *bench) single(ctx context.Context) error {
 		return err
 	}
 	var err error
-	b.owner, err = person.SignIn(ctx, "http://"+productAddr, "http://"+githubAddr, seed.Owner)
+	b.owner, err = person.SignIn(ctx, "http://"+b.productAddr, "http://"+b.githubAddr, seed.Owner)
 	return err
 }
 

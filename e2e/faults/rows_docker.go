@@ -54,7 +54,7 @@ func dockerRows() []row {
 				return nil
 			}, b.docker.up, "sandbox_lost", "runtime_unavailable")
 		}},
-		{"the image is missing", func(ctx context.Context, b *bench) (string, error) {
+		{"F14: the image is missing", func(ctx context.Context, b *bench) (string, error) {
 			if err := b.newWorker(ctx, map[string]string{"SANDBOX_IMAGE": "agent-sandboxing/none:1"}); err != nil {
 				return "", err
 			}
@@ -68,7 +68,7 @@ func dockerRows() []row {
 			}
 			return code, b.goesOn(ctx, id)
 		}},
-		{"the container is removed between two turns", func(ctx context.Context, b *bench) (string, error) {
+		{"F18: the container is removed between two turns", func(ctx context.Context, b *bench) (string, error) {
 			name := b.newFile()
 			id, err := b.create(ctx, "mdlinks", "file "+name)
 			if err != nil {
@@ -82,14 +82,14 @@ func dockerRows() []row {
 			}
 			return "rebuilt", b.goesOn(ctx, id, name)
 		}},
-		{"the container is removed in the middle of a turn", func(ctx context.Context, b *bench) (string, error) {
+		{"F18: the container is removed during a command", func(ctx context.Context, b *bench) (string, error) {
 			return b.containerGone(ctx, "rm", "-f")
 		}},
-		{"the container is killed in the middle of a turn", func(ctx context.Context, b *bench) (string, error) {
+		{"F18: the container is killed during a command", func(ctx context.Context, b *bench) (string, error) {
 			return b.containerGone(ctx, "kill")
 		}},
 		{"the host is lost with volume and mirror, and the branch moved", dockerHostLost},
-		{"the container hangs in the middle of a turn", dockerPaused},
+		{"F18: the container is paused during a command, and cancelled", dockerPaused},
 	}
 }
 

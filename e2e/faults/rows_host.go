@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -206,7 +207,16 @@ func (b *bench) unknownProcesses(ctx context.Context) error {
 	}
 	for _, pid := range b.daemon.Processes() {
 		if !slices.Contains(known, pid) {
-			return fmt.Errorf("process %d is in a container's group, and no container has it", pid)
+			group, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			if len(line) == 0 && len(group) == 0 {
+				continue // it has ended meanwhile
+			}
+			_, name, _ := strings.Cut(string(group), "private-docker-")
+			_, name, _ = strings.Cut(name, "/")
+			name, _, _ = strings.Cut(name, "\n")
+			state, _ := b.host(ctx, "inspect", "--format", "{{.State.Status}} pid {{.State.Pid}}", name)
+			return fmt.Errorf("process %d (%q) is in the group of container %s, which is %v", pid, strings.ReplaceAll(string(line), "\x00", " "), name, state)
 		}
 	}
 	return nil

@@ -83,7 +83,7 @@ func (b *bench) stall(ctx context.Context, path string) (io.Closer, error) {
 		err := raw.Control(func(fd uintptr) { failed = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096) })
 		return errors.Join(err, failed)
 	}}
-	conn, err := dialer.DialContext(ctx, "tcp", productAddr)
+	conn, err := dialer.DialContext(ctx, "tcp", b.productAddr)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,18 +25,17 @@ import (
 	"agent-sandboxing/sandbox/docker/dockertest"
 )
 
-const (
-	built       = "bin/agent-sandboxing"
-	productAddr = "127.0.0.1:18190"
-	githubAddr  = "127.0.0.1:18191"
-	modelAddr   = "127.0.0.1:18192"
-)
+// built is what is put to the test.
+const built = "bin/agent-sandboxing"
 
 // bench is the product as one web and one worker process between two stand-ins, a database and a
 // Docker daemon of its own, which can be taken away.
 type bench struct {
-	dir      string
-	binary   string // a copy, so that a new build does not get into a run
+	dir    string
+	binary string // a copy, so that a new build does not get into a run
+
+	productAddr, githubAddr, modelAddr string
+
 	env      map[string]string
 	daemon   *dockertest.Daemon
 	docker   *relay
@@ -90,21 +90,26 @@ func open(ctx context.Context) (b *bench, err error) {
 	if err := errors.Join(b.docker.up(), b.database.up()); err != nil {
 		return nil, err
 	}
-	github, err := standin.OpenGitHub(ctx, filepath.Join(dir, "github"), githubAddr)
+	for _, addr := range []*string{&b.productAddr, &b.githubAddr, &b.modelAddr} {
+		if *addr, err = free(ctx); err != nil {
+			return nil, err
+		}
+	}
+	github, err := standin.OpenGitHub(ctx, filepath.Join(dir, "github"), b.githubAddr)
 	if err != nil {
 		return nil, err
 	}
 	b.github = github.Server()
 	b.standins.Go(func() { _ = github.Serve(serving) }) // what uses them says when they are not there
-	b.standins.Go(func() { _ = standin.ServeScript(serving, modelAddr, script{}, 0) })
-	b.env = map[string]string{
+	b.standins.Go(func() { _ = standin.ServeScript(serving, b.modelAddr, script{}, 0) })
+	b.env = map[string]string{ // no pool: the rows find a session's container by its label
 		"PATH": os.Getenv("PATH"), "HOME": os.Getenv("HOME"), "SANDBOX_IMAGE": image, "DATABASE_URL": "host=" + dir + " user=postgres dbname=" + filepath.Base(dir),
 		"ENCRYPTION_KEYS": seal.NewKey("k1"), "DATA_DIR": filepath.Join(dir, "data"), "DOCKER_HOST": "unix://" + b.docker.path,
-		"LISTEN_ADDR": productAddr, "PUBLIC_URL": "http://" + productAddr, "SANDBOX_MAX_RUNNING": "4", "SANDBOX_MEMORY": "512",
+		"LISTEN_ADDR": b.productAddr, "PUBLIC_URL": "http://" + b.productAddr, "SANDBOX_MAX_RUNNING": "4", "SANDBOX_WARM": "0", "SANDBOX_MEMORY": "512",
 		"SANDBOX_RUNTIME": dockertest.Runtime(),
 	}
 	maps.Copy(b.env, github.Environment())
-	maps.Copy(b.env, standin.ModelEnvironment(modelAddr))
+	maps.Copy(b.env, standin.ModelEnvironment(b.modelAddr))
 	b.env["OPENROUTER_API_KEY"] = canary
 	if out, err := exec.CommandContext(ctx, "createdb", "-h", os.Getenv("DATABASE_SOCKETS"), "-U", "postgres", filepath.Base(dir)).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("createdb: %w: %s", err, out)
@@ -120,11 +125,20 @@ func open(ctx context.Context) (b *bench, err error) {
 			return nil, err
 		}
 	}
-	if b.owner, err = person.SignIn(ctx, "http://"+productAddr, "http://"+githubAddr, seed.Owner); err != nil {
+	if b.owner, err = person.SignIn(ctx, "http://"+b.productAddr, "http://"+b.githubAddr, seed.Owner); err != nil {
 		return nil, err
 	}
-	b.reader, err = person.SignIn(ctx, "http://"+productAddr, "http://"+githubAddr, seed.Reader)
+	b.reader, err = person.SignIn(ctx, "http://"+b.productAddr, "http://"+b.githubAddr, seed.Reader)
 	return b, err
+}
+
+// free is an address on which nothing listens.
+func free(ctx context.Context) (string, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
 }
 
 func instanceOf(ctx context.Context, url string) (string, error) {

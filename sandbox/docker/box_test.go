@@ -19,11 +19,15 @@ type box struct {
 }
 
 func spec() sandbox.Spec {
+	memory := int64(256 << 20)
+	if dockertest.Runtime() != "runc" {
+		memory = 1 << 30 // gVisor's own is in it, 5 MB a process
+	}
 	return sandbox.Spec{
 		Session:    core.NewID[core.SessionID](),
 		Sandbox:    core.NewID[core.SandboxID](),
 		Generation: 1,
-		Limits:     sandbox.Limits{MemoryBytes: 256 << 20, CPUs: 1, PIDs: 128},
+		Limits:     sandbox.Limits{MemoryBytes: memory, CPUs: 1, PIDs: 128, DiskBytes: 1 << 30},
 	}
 }
 

@@ -249,6 +249,23 @@ func limitControls() []control {
 			}, want: "[core=0:0 nofile=4096:4096]",
 			inside: "ulimit -Hc; ulimit -Hn", prints: "0\n4096",
 		},
+		{
+			name: "file size", why: "one file never takes more than the workspace's budget, however quickly it is written",
+			set: func(m *made) {
+				if m.limits.DiskBytes > 0 {
+					m.host.Ulimits = append(m.host.Ulimits, &units.Ulimit{Name: "fsize", Soft: m.limits.DiskBytes, Hard: m.limits.DiskBytes})
+				}
+			},
+			daemon: func(c container.InspectResponse) any {
+				for _, u := range c.HostConfig.Ulimits {
+					if u.Name == "fsize" {
+						return u.Hard
+					}
+				}
+				return "none"
+			}, want: "$filesize",
+			inside: "ulimit -Hf", prints: "$fileblocks",
+		},
 	}
 }
 

@@ -105,8 +105,10 @@ func TestCreate_ManyAtOnceShareOneToolbox(t *testing.T) {
 func TestCreate_RefusesAnImageThatLacksWhatIsNeeded(t *testing.T) {
 	t.Parallel()
 	for lack, dockerfile := range map[string]string{
-		"git":  "FROM " + dockertest.Image(t) + "\nUSER 0\nRUN rm /usr/bin/git",
-		"bash": "FROM scratch\nLABEL empty=true",
+		"lacks git":  "FROM " + dockertest.Image(t) + "\nUSER 0\nRUN rm /usr/bin/git",
+		"lacks bash": "FROM scratch\nLABEL empty=true",
+		// As if bash were another processor's: an ELF head of machine 0xffff.
+		"another processor": "FROM " + dockertest.Image(t) + "\nUSER 0\nRUN printf '\\177ELF\\2\\1\\1\\0\\0\\0\\0\\0\\0\\0\\0\\0\\2\\0\\377\\377\\1\\0\\0\\0' > /tmp/b && chmod 755 /tmp/b && mv /tmp/b \"$(command -v bash)\"",
 	} {
 		t.Run(lack, func(t *testing.T) {
 			t.Parallel()
@@ -120,7 +122,7 @@ func TestCreate_RefusesAnImageThatLacksWhatIsNeeded(t *testing.T) {
 			t.Cleanup(func() { dockertest.Docker(t, "rmi", "-f", config.Image) })
 			_, err := dockertest.Open(t, config).Create(t.Context(), spec())
 			wantCode(t, err, "image_unsupported")
-			if !strings.Contains(core.MessageOf(err), "lacks "+lack) {
+			if !strings.Contains(core.MessageOf(err), lack) {
 				t.Errorf("message %q does not name %s", core.MessageOf(err), lack)
 			}
 		})

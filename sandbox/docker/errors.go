@@ -31,15 +31,22 @@ func translate(doing string, err error) error {
 		return lost().Because(cause)
 	case strings.Contains(err.Error(), "no space left on device"): // the API has no status for it
 		return core.Fail(core.Unavailable, "disk_low", "The sandbox host's disk is full. Ask an operator to free space, then send the message again.").Because(cause)
-	case strings.Contains(err.Error(), "exec format error"):
-		return core.Fail(core.Unavailable, "image_unsupported",
-			"The sandbox image is made for another processor than the Docker host has. Ask an operator for an image of the host's architecture.").Because(cause)
+	case strings.Contains(err.Error(), notExecutable):
+		return foreignImage().Because(cause)
 	case strings.Contains(err.Error(), "Unknown runtime specified"), strings.Contains(err.Error(), "unknown or invalid runtime name"):
 		return core.Fail(core.Unavailable, "runtime_unavailable",
 			"Docker does not know the runtime that SANDBOX_RUNTIME names. Ask an operator to install it; it is never replaced by a weaker one.").Because(cause)
 	default:
 		return core.Fail(core.Internal, "runtime_failed", "Docker refused to "+doing+". The details are in the server log.").Because(cause)
 	}
+}
+
+// notExecutable is the kernel's word for a program of another architecture.
+const notExecutable = "exec format error"
+
+func foreignImage() *core.Error {
+	return core.Fail(core.Unavailable, "image_unsupported",
+		"The sandbox image is made for another processor than the Docker host has. Ask an operator for an image of the host's architecture.")
 }
 
 func unavailable() *core.Error {

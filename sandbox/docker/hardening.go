@@ -72,6 +72,16 @@ func filled(text, runtime string, limits sandbox.Limits) string {
 			return strconv.FormatInt(pidsLimit(runtime, limits), 10)
 		case "processes":
 			return strconv.FormatInt(limits.PIDs, 10)
+		case "filesize":
+			if limits.DiskBytes == 0 {
+				return "none"
+			}
+			return strconv.FormatInt(limits.DiskBytes, 10)
+		case "fileblocks": // as the shell counts
+			if limits.DiskBytes == 0 {
+				return "unlimited"
+			}
+			return strconv.FormatInt(limits.DiskBytes>>10, 10)
 		default:
 			return "$" + name
 		}

@@ -119,6 +119,9 @@ func (r *Runtime) probe(ctx context.Context, id string) (string, error) {
 		}
 		return err
 	})
+	if err == nil && len(text) == 0 && strings.Contains(string(out.Stderr()), notExecutable) { // the start itself succeeds
+		return "", foreignImage()
+	}
 	return string(text), err
 }
 

@@ -2,6 +2,7 @@ package docker_test
 
 import (
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -85,3 +86,11 @@ func times(b *testing.B, out string, size int, all *[]time.Duration) float64 {
 	}
 	return n
 }
+
+// percentile is the value below which p of a hundred lie.
+func percentile(all []time.Duration, p int) time.Duration {
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[(len(sorted)-1)*p/100]
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

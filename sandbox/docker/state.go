@@ -24,6 +24,7 @@ func (r *Runtime) Start(ctx context.Context, ref string) error {
 // Stop kills the container; nothing in it is given time, because the toolbox keeps nothing.
 func (r *Runtime) Stop(ctx context.Context, ref string) error {
 	return r.work(ctx, "stop the container", func(ctx context.Context) error {
+		r.thaw(ctx, ref)
 		err := r.api.ContainerKill(ctx, ref, "KILL")
 		if cerrdefs.IsConflict(err) { // it is not running
 			return nil
@@ -42,12 +43,20 @@ func (r *Runtime) Remove(ctx context.Context, ref string, volume bool) error {
 		return err
 	}
 	err = r.work(ctx, "remove the container", func(ctx context.Context) error {
+		r.thaw(ctx, ref)
 		return r.gone(ctx, ref)
 	})
 	if err != nil || !volume || status.Volume == "" {
 		return err
 	}
 	return r.RemoveVolume(ctx, status.Volume)
+}
+
+// thaw resumes a container that somebody paused: the daemon needs 10 s to kill such a one of gVisor's.
+func (r *Runtime) thaw(ctx context.Context, ref string) {
+	if r.config.Runtime == gvisor {
+		_ = r.api.ContainerUnpause(ctx, ref) // most are not paused
+	}
 }
 
 // gone removes a container and waits until it is: the daemon answers "in progress" to the second of two.

@@ -17,6 +17,9 @@ import (
 // quickly is more than any answer takes that does not look at everything it could.
 const quickly = 15 * time.Second
 
+// native is what a case needs that makes very many calls.
+var native = []Capability{CommandsReal, NativeFiles}
+
 func fileAttacks() []testCase {
 	return []testCase{
 		{name: "a hard link is not written through", needs: real, run: hardLink},
@@ -28,8 +31,8 @@ func fileAttacks() []testCase {
 		{name: "a file that grows while it is read", needs: real, run: growingFile},
 		{name: "a file of 50 GB that holds nothing", needs: real, run: sparseFile},
 		{name: "names that are options newlines or no text", needs: real, run: hostileNames},
-		{name: "a tree of 4000 levels", needs: real, run: deepTree},
-		{name: "a folder of 100000 entries", needs: contained, run: crowdedFolder},
+		{name: "a tree of 4000 levels", needs: native, run: deepTree},
+		{name: "a folder of 100000 entries", needs: []Capability{CommandsReal, Contained, NativeFiles}, run: crowdedFolder},
 		{name: "a name of 255 bytes and a path beyond the limit", needs: real, run: longNames},
 		{name: "an unreadable folder is named, not passed over", needs: contained, run: unreadableFolder},
 		{name: "gitignore rules without end", needs: real, run: endlessIgnores},

@@ -7,13 +7,16 @@ import (
 	"agent-sandboxing/core"
 )
 
+// protected is what a case needs that an ordinary process is open to.
+var protected = []Capability{CommandsReal, Contained, InitProtected}
+
 func initAttacks() []testCase {
 	return []testCase{
 		{name: "every signal by every call", needs: contained, run: everySignal},
 		{name: "a flood of signals", needs: contained, run: signalFlood},
 		{name: "a signal by the kernel's hand", needs: contained, run: signalByKernel},
 		{name: "its memory descriptors and environment", needs: contained, run: initSecrets},
-		{name: "the names of its descriptors and namespaces", needs: []Capability{CommandsReal, Contained, Immortal}, run: initNames},
+		{name: "the names of its descriptors and namespaces", needs: protected, run: initNames},
 		{name: "its limits priority and place", needs: contained, run: initLimits},
 		{name: "what it reads and writes cannot be opened", needs: contained, run: initStreams},
 		{name: "its program cannot be replaced", needs: contained, run: initProgram},

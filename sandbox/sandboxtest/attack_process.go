@@ -11,6 +11,9 @@ import (
 	"agent-sandboxing/core"
 )
 
+// exhaustion is what a case needs that takes all memory and wants to be told so.
+var exhaustion = []Capability{CommandsReal, Contained, ExhaustionContained}
+
 func processAttacks() []testCase {
 	return []testCase{
 		{name: "a fork bomb that ignores every signal", needs: contained, run: forkBomb},
@@ -22,14 +25,12 @@ func processAttacks() []testCase {
 		{name: "a child that goes on printing", needs: real, run: chattyChild},
 		{name: "busy loops behind a time limit", needs: real, run: busyLoops},
 		{name: "a command that stops itself", needs: real, run: stopsItself},
-		{name: "a child that is killed for memory", needs: memoryTold, run: childOutOfMemory},
-		{name: "children that hold all memory", needs: memoryTold, run: allOutOfMemory},
+		{name: "a child that is killed for memory", needs: exhaustion, run: childOutOfMemory},
+		{name: "children that hold all memory", needs: exhaustion, run: allOutOfMemory},
 		{name: "an exit status that looks like a death", needs: real, run: likeADeath},
 		{name: "two commands at once leave each other alone", needs: real, run: twoCommands},
 	}
 }
-
-var memoryTold = []Capability{CommandsReal, Contained, MemoryTold}
 
 const bomb = `python3 -c '
 import os, signal

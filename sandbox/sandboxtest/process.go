@@ -111,7 +111,7 @@ func timeoutKillsTree(t *testing.T, ws box) {
 	mark := marker()
 	res, err := ws.Run(t.Context(), core.Command{
 		Shell:   `trap '' TERM; (trap '' TERM; sleep ` + mark + `; sleep ` + mark + `) & sleep ` + mark + `; sleep ` + mark,
-		Timeout: 300 * time.Millisecond,
+		Timeout: 2 * time.Second, // long enough to set the trap on a busy machine
 	})
 	if err != nil || !res.TimedOut || res.Exit != 137 || res.Signal != "KILL" {
 		t.Errorf("%+v, %v", res, err)

@@ -21,11 +21,15 @@ const (
 	// Contained: the workspace is a sandbox of its own, with the toolbox as its first process and
 	// limits on memory and on the number of processes. What attacks it reaches nothing else.
 	Contained Capability = "contained"
-	// Immortal: nothing that runs in the sandbox can end the toolbox. Elsewhere an attack may end it, and
-	// then it has to be sandbox_lost.
-	Immortal Capability = "immortal"
-	// MemoryTold: the toolbox can read how often the kernel killed a process for want of memory.
-	MemoryTold Capability = "memory-told"
+	// ExhaustionContained: a command that takes all memory is killed, the sandbox goes on, and the toolbox
+	// can read that it was for want of memory. gVisor's kernel is in the sandbox's own limits, so that
+	// the sandbox may end, and it counts nothing.
+	ExhaustionContained Capability = "exhaustion-contained"
+	// InitProtected: nothing that a command does ends the toolbox or shows anything of it. gVisor's first
+	// process is like any other: an attack may end it, and then it has to be sandbox_lost.
+	InitProtected Capability = "init-protected"
+	// NativeFiles: a hundred thousand calls to the file system take seconds, not minutes.
+	NativeFiles Capability = "native-files"
 )
 
 // Open makes a new, empty workspace that is cleaned up with the test.
@@ -84,7 +88,7 @@ func Attacks(t *testing.T, open Open, have ...Capability) {
 		}
 		t.Run(g.name, func(t *testing.T) {
 			t.Parallel()
-			ws := box{PlatformWorkspace: open(t), open: open, mortal: !slices.Contains(have, Immortal)}
+			ws := box{PlatformWorkspace: open(t), open: open, mortal: !slices.Contains(have, InitProtected)}
 			if g.checkout {
 				ws.checkout(t, newFixture(t))
 			}

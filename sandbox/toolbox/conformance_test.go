@@ -11,5 +11,5 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	sandboxtest.Run(t, func(t *testing.T) core.PlatformWorkspace {
 		return dial(t, startBox(t))
-	}, sandboxtest.CommandsReal)
+	}, sandboxtest.CommandsReal, sandboxtest.NativeFiles)
 }

@@ -122,6 +122,16 @@ func (c *Client) Ping(ctx context.Context) error {
 	return err
 }
 
+// Space is what the file system below the workspace has left, in bytes: the Docker host's, unless the
+// volume has a quota of its own.
+func (c *Client) Space(ctx context.Context) (int64, error) {
+	left, err := do[struct{}, wire.SpaceResult](ctx, c, request{verb: wire.VerbSpace}, struct{}{})
+	if err == nil && left.Free < 0 {
+		return 0, c.forged()
+	}
+	return left.Free, err
+}
+
 func names(raw []wire.Name) ([]string, bool) {
 	if len(raw) > maxNames {
 		return nil, false

@@ -248,10 +248,11 @@ type NetworkProps struct {
 	Total     int // rows, also of those that are not shown
 	Contacted int
 	Refused   int
-	Sent      int64 // bytes
-	Received  int64 // bytes
+	Sent      int64  // bytes
+	Received  int64  // bytes
 	AllURL    string // every row, "" when all are shown
 	ListURL   string // the repository's list of hosts
+	Live      bool   // a stream redraws the panel when a host has been allowed
 	Now       time.Time
 }
 

@@ -19,6 +19,9 @@ func (s *server) answer(ctx context.Context, head wire.Call[json.RawMessage], c 
 	switch head.Verb {
 	case wire.VerbPing:
 		return struct{}{}, nil
+	case wire.VerbSpace:
+		left, err := space(s.files.layout.Workspace)
+		return wire.SpaceResult{Free: left.bytes}, err
 	case wire.VerbRun:
 		return with(head, func(a wire.RunArgs) (any, error) { return s.run(ctx, a) })
 	case wire.VerbRead:

@@ -200,9 +200,13 @@ func (m *meter) add(st *unix.Stat_t) {
 	m.entries++
 }
 
-// nameless adds the files that processes hold open after they were removed.
+// nameless adds the files that our processes hold open after they were removed.
 func (m *meter) nameless(ctx context.Context) {
-	for _, pid := range others() {
+	pids := others()
+	if os.Getpid() != 1 {
+		pids = descendants(os.Getpid())
+	}
+	for _, pid := range pids {
 		dir, err := os.Open(path.Join("/proc", strconv.Itoa(pid), "fd"))
 		if err != nil {
 			continue

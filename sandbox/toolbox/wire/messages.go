@@ -19,6 +19,7 @@ const (
 	VerbRestore    Verb = "restore"    // RestoreArgs, Data → nothing
 	VerbKillAll    Verb = "kill_all"   // nothing → KillResult
 	VerbPing       Verb = "ping"       // nothing → nothing
+	VerbSpace      Verb = "space"      // nothing → SpaceResult
 	VerbNetwork    Verb = "network"    // NetworkArgs → nothing
 )
 
@@ -264,4 +265,9 @@ type KillResult struct {
 // NetworkArgs lets programs open connections, on these TCP ports, until the client is gone.
 type NetworkArgs struct {
 	Ports []uint16 `json:"ports"`
+}
+
+// SpaceResult is what the workspace's file system has left, in bytes.
+type SpaceResult struct {
+	Free int64 `json:"free"`
 }

@@ -1,0 +1,40 @@
+package config
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParse_TheNetworkOfSandboxes(t *testing.T) {
+	t.Parallel()
+	vars := valid()
+	if c, err := Parse(Serve, vars); err != nil || c.Egress.EgressMode != "open" {
+		t.Errorf("the default: %+v, %v", c.Egress, err)
+	}
+	set := maps.Clone(vars)
+	set["EGRESS_MODE"], set["EGRESS_ALLOW"], set["EGRESS_ALLOW_PRIVATE"] = "allowlist", " Registry.NPMJS.org., *.Example.com ,", " Nexus:8081,mirror.corp.example:443"
+	c, err := Parse(Serve, set)
+	want := Egress{EgressMode: "allowlist", EgressAllow: []string{"registry.npmjs.org", "*.example.com"}, EgressAllowPrivate: []string{"nexus:8081", "mirror.corp.example:443"}}
+	if diff := cmp.Diff(want, c.Egress); diff != "" || err != nil {
+		t.Errorf("%v -want +got\n%s", err, diff)
+	}
+	for name, value := range map[string]string{
+		"EGRESS_MODE": "closed", "EGRESS_ALLOW": "https://example.com", "EGRESS_ALLOW_PRIVATE": "nexus", "SANDBOX_CA_FILE": "testdata/key.pem",
+	} {
+		bad := maps.Clone(vars)
+		bad[name] = value
+		if _, err := Parse(Serve, bad); err == nil || !strings.HasPrefix(err.Error(), name) {
+			t.Errorf("%s=%s: %v", name, value, err)
+		}
+	}
+	for _, target := range []string{"10.0.0.1:443", "[::1]:443", "nexus:0", "nexus:70000", "*.corp.example:443", "https://nexus:1", "nexus:http"} {
+		bad := maps.Clone(vars)
+		bad["EGRESS_ALLOW_PRIVATE"] = target
+		if _, err := Parse(Serve, bad); err == nil {
+			t.Errorf("EGRESS_ALLOW_PRIVATE=%s was accepted", target)
+		}
+	}
+}
