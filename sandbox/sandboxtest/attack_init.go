@@ -62,7 +62,7 @@ threads = os.listdir("/proc/1/task")
 func (ws box) python(t *testing.T, script string) {
 	t.Helper()
 	res, err := ws.Run(t.Context(), core.Command{Shell: "python3 - <<'END'\n" + syscalls + script + "\nEND"})
-	if err != nil && ws.lost(t.Context()) {
+	if err != nil && ws.lost(t) {
 		return
 	}
 	if err != nil {

@@ -46,7 +46,7 @@ func over(t *testing.T, ws box, cmd core.Command) {
 	t.Helper()
 	began := time.Now()
 	res, err := ws.Run(t.Context(), cmd)
-	if err != nil && ws.lost(t.Context()) {
+	if err != nil && ws.lost(t) {
 		return
 	}
 	if err != nil || !res.TimedOut {
@@ -60,7 +60,7 @@ func over(t *testing.T, ws box, cmd core.Command) {
 func forkBomb(t *testing.T, ws box) {
 	for range 3 {
 		over(t, ws, core.Command{Shell: bomb, Timeout: time.Second})
-		if ws.lost(t.Context()) {
+		if ws.lost(t) {
 			return
 		}
 		ws.unharmed(t)
@@ -70,7 +70,7 @@ func forkBomb(t *testing.T, ws box) {
 func shellBomb(t *testing.T, ws box) {
 	// The shell that began it may give up, and what it left is ended then.
 	res, err := ws.Run(t.Context(), core.Command{Shell: `bomb() { bomb | bomb & }; bomb; while :; do sleep 1; done`, Timeout: time.Second})
-	if err != nil && ws.lost(t.Context()) {
+	if err != nil && ws.lost(t) {
 		return
 	}
 	if err != nil || !res.TimedOut && res.Survivors == 0 {
@@ -93,21 +93,21 @@ func bombBesideReads(t *testing.T, ws box) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		_, err := ws.Run(ctx, core.Command{Shell: strings.Replace(bomb, "pass'", "open(\"full\", \"w\").close()'", 1), Timeout: time.Minute})
-		if !errors.Is(err, context.Canceled) && !ws.lost(t.Context()) {
+		if !errors.Is(err, context.Canceled) && !ws.lost(t) {
 			err = fmt.Errorf("the bomb ended with %w", err)
 		} else {
 			err = nil
 		}
 		ended <- err
 	}()
-	waitFor(t, func() bool { _, err := ws.Stat(t.Context(), "full"); return err == nil || ws.lost(t.Context()) })
+	waitFor(t, func() bool { _, err := ws.Stat(t.Context(), "full"); return err == nil || ws.lost(t) })
 	for range cap(ended) - 1 {
 		go func() {
 			hits, err := ws.Search(t.Context(), core.SearchQuery{Pattern: "needle"})
 			if err == nil && hits.Matches == 0 {
 				err = errors.New("found nothing")
 			}
-			if err != nil && ws.lost(t.Context()) {
+			if err != nil && ws.lost(t) {
 				err = nil
 			}
 			ended <- err
@@ -126,7 +126,7 @@ func bombBesideReads(t *testing.T, ws box) {
 	if took := time.Since(began); took > quickly {
 		t.Errorf("the cancel took %v", took)
 	}
-	if !ws.lost(t.Context()) {
+	if !ws.lost(t) {
 		ws.must(t, "rm -r many full")
 	}
 }
@@ -210,7 +210,7 @@ while True: x.append(bytearray(8 << 20))'`
 
 func childOutOfMemory(t *testing.T, ws box) {
 	res, err := ws.Run(t.Context(), core.Command{Shell: "echo begin; " + hog + "; echo then $?"})
-	if err != nil && ws.lost(t.Context()) {
+	if err != nil && ws.lost(t) {
 		return
 	}
 	if err != nil || res.Exit != 0 || !res.OOMKilled ||
@@ -232,7 +232,7 @@ func childOutOfMemory(t *testing.T, ws box) {
 
 func allOutOfMemory(t *testing.T, ws box) {
 	res, err := ws.Run(t.Context(), core.Command{Shell: "for i in $(seq 12); do " + hog + " & done; wait; echo ended", Timeout: time.Minute})
-	if err != nil && ws.lost(t.Context()) {
+	if err != nil && ws.lost(t) {
 		return
 	}
 	if err != nil || !res.OOMKilled {

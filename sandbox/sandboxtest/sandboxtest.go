@@ -2,7 +2,6 @@
 package sandboxtest
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -96,7 +95,7 @@ func Attacks(t *testing.T, open Open, have ...Capability) {
 				ended := false
 				t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
 					c.run(t, ws)
-					if ended = ws.lost(t.Context()); !ended {
+					if ended = ws.lost(t); !ended {
 						ws.unharmed(t)
 					}
 				})
@@ -110,8 +109,8 @@ func Attacks(t *testing.T, open Open, have ...Capability) {
 }
 
 // lost says that an attack has ended the sandbox, as it may.
-func (ws box) lost(ctx context.Context) bool {
-	return ws.mortal && core.CodeOf(ws.Ping(ctx)) == "sandbox_lost"
+func (ws box) lost(t *testing.T) bool {
+	return ws.mortal && core.CodeOf(ws.Ping(t.Context())) == "sandbox_lost"
 }
 
 // unharmed fails when the sandbox does not work as it did.
