@@ -3,7 +3,6 @@ package sandboxtest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -89,19 +88,14 @@ while True:
 // bombBesideReads gives the toolbox much to do when it can make no thread for it any more.
 func bombBesideReads(t *testing.T, ws box) {
 	ws.must(t, `for i in $(seq 50); do mkdir -p many/d$i; for j in 1 2 3 4; do echo needle > many/d$i/f$j; done; done`)
-	ended := make(chan error, 25)
+	bombed, ended := make(chan error, 1), make(chan error, 24)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		_, err := ws.Run(ctx, core.Command{Shell: strings.Replace(bomb, "pass'", "open(\"full\", \"w\").close()'", 1), Timeout: time.Minute})
-		if !errors.Is(err, context.Canceled) && !ws.lost(t) {
-			err = fmt.Errorf("the bomb ended with %w", err)
-		} else {
-			err = nil
-		}
-		ended <- err
+		bombed <- err
 	}()
 	waitFor(t, func() bool { _, err := ws.Stat(t.Context(), "full"); return err == nil || ws.lost(t) })
-	for range cap(ended) - 1 {
+	for range cap(ended) {
 		go func() {
 			hits, err := ws.Search(t.Context(), core.SearchQuery{Pattern: "needle"})
 			if err == nil && hits.Matches == 0 {
@@ -113,15 +107,15 @@ func bombBesideReads(t *testing.T, ws box) {
 			ended <- err
 		}()
 	}
-	for range cap(ended) - 1 {
+	for range cap(ended) {
 		if err := <-ended; err != nil {
 			t.Errorf("beside the bomb: %v", err)
 		}
 	}
 	began := time.Now()
 	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
+	if err := <-bombed; !errors.Is(err, context.Canceled) && !ws.lost(t) {
+		t.Errorf("the bomb ended with %v", err)
 	}
 	if took := time.Since(began); took > quickly {
 		t.Errorf("the cancel took %v", took)
