@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/alexedwards/scs/pgxstore"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -80,15 +79,3 @@ func (s *Store) Close() {
 
 // Ping proves that the database answers.
 func (s *Store) Ping(ctx context.Context) error { return mapError(s.pool.Ping(ctx)) }
-
-// Cookies keeps the browser's cookie sessions for scs. It starts no goroutine; expired rows go by
-// PruneCookies.
-func (s *Store) Cookies() *pgxstore.PostgresStore {
-	return pgxstore.NewWithCleanupInterval(s.pool, 0)
-}
-
-// PruneCookies deletes expired cookie sessions and returns how many there were.
-func (s *Store) PruneCookies(ctx context.Context) (int64, error) {
-	tag, err := s.pool.Exec(ctx, `DELETE FROM sessions WHERE expiry < now()`)
-	return tag.RowsAffected(), mapError(err)
-}

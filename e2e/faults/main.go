@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-const patience = 30 * time.Minute
+const patience = time.Hour
 
 // row is one fault. do makes it and returns the code with which it was refused or ended.
 type row struct {

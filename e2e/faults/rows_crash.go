@@ -322,14 +322,14 @@ func (b *bench) serveGone(ctx context.Context, end func() error) (string, error)
 	return code, b.goesOn(ctx, id, name)
 }
 
-// instanceOfServe reads from a container of the row's session whose it is.
+// instanceOfServe reads from the volumes, of which serve alone has some, whose they are.
 func (b *bench) instanceOfServe(ctx context.Context) (string, error) {
-	words, err := b.host(ctx, "volume", "ls", "--filter", "label=agent-sandboxing.session="+b.sessions[0], "--format", `{{.Label "agent-sandboxing.instance"}}`)
+	words, err := b.host(ctx, "volume", "ls", "--filter", "label=agent-sandboxing.sandbox", "--format", `{{.Label "agent-sandboxing.instance"}}`)
 	if err != nil {
 		return "", err
 	}
 	if len(words) == 0 {
-		return "", errors.New("the session has no volume")
+		return "", errors.New("there is no volume")
 	}
 	return words[0], nil
 }

@@ -127,11 +127,11 @@ func dockerHostLost(ctx context.Context, b *bench) (string, error) {
 	if err := errors.Join(b.signal(ctx, "worker", syscall.SIGTERM), b.removeContainer(ctx, id), b.move(ctx, "stockroom")); err != nil {
 		return "", err
 	}
-	volumes, err := b.host(ctx, "volume", "ls", "-q", "--filter", "label=agent-sandboxing.session="+id)
+	volume, err := b.query(ctx, "SELECT volume FROM sandboxes WHERE session_id = '"+id+"' ORDER BY generation DESC LIMIT 1")
 	if err != nil {
 		return "", err
 	}
-	if _, err := b.host(ctx, append([]string{"volume", "rm"}, volumes...)...); err != nil {
+	if _, err := b.host(ctx, "volume", "rm", volume); err != nil {
 		return "", err
 	}
 	if err := errors.Join(os.RemoveAll(filepath.Join(b.env["DATA_DIR"], "mirror")), b.start("worker", nil)); err != nil {
@@ -150,11 +150,11 @@ func dockerPaused(ctx context.Context, b *bench) (string, error) {
 	if err := b.waiting(ctx, id); err != nil {
 		return "", err
 	}
-	refs, err := b.host(ctx, "ps", "-q", "--filter", "label=agent-sandboxing.session="+id)
+	ref, err := b.container(ctx, id)
 	if err != nil {
 		return "", err
 	}
-	if _, err := b.host(ctx, append([]string{"pause"}, refs...)...); err != nil {
+	if _, err := b.host(ctx, "pause", ref); err != nil {
 		return "", err
 	}
 	asked := time.Now()
@@ -176,11 +176,11 @@ func dockerPaused(ctx context.Context, b *bench) (string, error) {
 // containerGone ends the container of a turn by a docker command.
 func (b *bench) containerGone(ctx context.Context, command ...string) (string, error) {
 	return b.duringTurn(ctx, func() error {
-		refs, err := b.host(ctx, "ps", "-q", "--filter", "label=agent-sandboxing.session="+b.sessions[0])
+		ref, err := b.container(ctx, b.sessions[0])
 		if err != nil {
 			return err
 		}
-		_, err = b.host(ctx, append(command, refs...)...)
+		_, err = b.host(ctx, append(command, ref)...)
 		return err
 	}, func() error { return nil }, "sandbox_lost")
 }

@@ -190,13 +190,10 @@ func (b *bench) publish(ctx context.Context, id string, codes []string) (string,
 
 // removeContainer is what an administrator's docker rm -f does.
 func (b *bench) removeContainer(ctx context.Context, id string) error {
-	refs, err := b.host(ctx, "ps", "-q", "--filter", "label=agent-sandboxing.session="+id)
+	ref, err := b.container(ctx, id)
 	if err != nil {
 		return err
 	}
-	if len(refs) != 1 {
-		return fmt.Errorf("session %s has %d running containers", id, len(refs))
-	}
-	_, err = b.host(ctx, "rm", "-f", refs[0])
+	_, err = b.host(ctx, "rm", "-f", ref)
 	return err
 }

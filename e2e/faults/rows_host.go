@@ -26,9 +26,19 @@ func hostRows() []row {
 	}
 }
 
+// containers are those of a session, of any generation; args go to docker ps. They are found by their
+// sandbox, because one of the pool was made before its session was known.
+func (b *bench) containers(ctx context.Context, id string, args ...string) ([]string, error) {
+	box, err := b.query(ctx, "SELECT id FROM sandboxes WHERE session_id = '"+id+"' ORDER BY generation DESC, created_at DESC LIMIT 1")
+	if err != nil || box == "" {
+		return nil, err
+	}
+	return b.host(ctx, append(append([]string{"ps", "-q", "--no-trunc"}, args...), "--filter", "label=agent-sandboxing.sandbox="+box)...)
+}
+
 // container is the one running container of a session.
 func (b *bench) container(ctx context.Context, id string) (string, error) {
-	refs, err := b.host(ctx, "ps", "-q", "--no-trunc", "--filter", "label=agent-sandboxing.session="+id)
+	refs, err := b.containers(ctx, id)
 	if err == nil && len(refs) != 1 {
 		err = fmt.Errorf("session %s has %d running containers", id, len(refs))
 	}
@@ -266,7 +276,7 @@ func stopHangs(ctx context.Context, b *bench) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	b.docker.lose(request{"POST ", "/kill"}, request{"DELETE ", "/containers/"})
+	b.docker.lose(request{"POST ", "/containers/" + ref + "/kill"}, request{"DELETE ", "/containers/" + ref})
 	if _, err := b.host(ctx, "pause", ref); err != nil { // the toolbox does not answer any more either
 		return "", err
 	}

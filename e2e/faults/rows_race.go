@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -59,34 +60,29 @@ func raceCancel(ctx context.Context, b *bench) (string, error) {
 	return fmt.Sprintf("%d cancelled", ends["cancelled"]), b.goesOn(ctx, id, first)
 }
 
-// oneEndEach demands in the log that every message of the session ended once.
+// oneEndEach demands of a session's log that every message ended once, and so did every tool call.
 func (b *bench) oneEndEach(ctx context.Context, id string) error {
-	after, ends, queued := int64(0), map[string]int{}, 0
-	for {
-		var log struct {
-			Events []struct {
-				Sequence  int64
-				Type      string
-				MessageID string `json:"message_id"`
-			}
+	events, err := b.log(ctx, id)
+	if err != nil {
+		return err
+	}
+	ends, queued, calls := map[string]int{}, 0, map[string]int{}
+	for _, e := range events {
+		var p struct {
+			CallID string `json:"call_id"`
 		}
-		if err := b.owner.Ask(ctx, http.MethodGet, fmt.Sprintf("/chat-sessions/%s/events?limit=1000&after=%d", id, after), "", nil, &log); err != nil {
+		if err := json.Unmarshal(e.Payload, &p); err != nil {
 			return err
 		}
-		if len(log.Events) == 0 {
-			break
-		}
-		for _, e := range log.Events {
-			if e.Sequence != after+1 {
-				return fmt.Errorf("after event %d comes %d", after, e.Sequence)
-			}
-			after = e.Sequence
-			switch e.Type {
-			case "message_queued":
-				queued++
-			case "message_completed", "message_failed", "message_cancelled":
-				ends[e.MessageID]++
-			}
+		switch e.Type {
+		case "message_queued":
+			queued++
+		case "message_completed", "message_failed", "message_cancelled":
+			ends[e.MessageID]++
+		case "agent_tool_call":
+			calls[e.MessageID+" "+p.CallID]++
+		case "agent_tool_result":
+			calls[e.MessageID+" "+p.CallID]--
 		}
 	}
 	if len(ends) != queued {
@@ -95,6 +91,11 @@ func (b *bench) oneEndEach(ctx context.Context, id string) error {
 	for m, n := range ends {
 		if n != 1 {
 			return fmt.Errorf("message %s ended %d times", m, n)
+		}
+	}
+	for call, n := range calls {
+		if n != 0 {
+			return fmt.Errorf("call %s has %d results too few", call, n)
 		}
 	}
 	return nil

@@ -98,15 +98,15 @@ func secretsNowhere(ctx context.Context, b *bench) (string, error) {
 
 // searchContainer looks at how a container was made, at its processes and at its files.
 func (b *bench) searchContainer(ctx context.Context, id string, all []secret) error {
-	refs, err := b.host(ctx, "ps", "-q", "--filter", "label=agent-sandboxing.session="+id)
-	if err != nil || len(refs) != 1 {
-		return fmt.Errorf("find the container: %d, %w", len(refs), err)
+	ref, err := b.container(ctx, id)
+	if err != nil {
+		return err
 	}
 	var failures []error
 	for _, look := range [][]string{
-		{"inspect", refs[0]},
-		{"exec", refs[0], "bash", "-c", "cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline; env; true"},
-		{"cp", refs[0] + ":/workspace", "-"},
+		{"inspect", ref},
+		{"exec", ref, "bash", "-c", "cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline; env; true"},
+		{"cp", ref + ":/workspace", "-"},
 	} {
 		out, err := b.daemon.Run(ctx, look...)
 		failures = append(failures, err, find("docker "+look[0], out, all))

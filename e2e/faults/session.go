@@ -126,7 +126,7 @@ func (b *bench) ended(ctx context.Context, id string) (state, error) {
 
 // eventually waits for something outside the product's answers.
 func (b *bench) eventually(ctx context.Context, what string, so func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, min(2*b.patience, 4*time.Minute))
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -211,7 +211,8 @@ func sentence(text string) error {
 	return nil
 }
 
-// goesOn sends the next message, which must complete, and demands kept files in the diff after it.
+// goesOn sends the next message, which must complete, and demands kept files in the diff after it, and
+// one end of every message and call in the log.
 func (b *bench) goesOn(ctx context.Context, id string, kept ...string) error {
 	name := b.newFile()
 	if err := b.post(ctx, id, "file "+name); err != nil {
@@ -239,7 +240,7 @@ func (b *bench) goesOn(ctx context.Context, id string, kept ...string) error {
 			return fmt.Errorf("the work tree lost %s; it holds %v", want, paths)
 		}
 	}
-	return nil
+	return b.oneEndEach(ctx, id)
 }
 
 // refused demands a refusal by its status and code.
@@ -258,14 +259,14 @@ func refused(err error, status int, code string) (string, error) {
 // toolbox runs, and that no git of the worker goes on.
 func (b *bench) tidy(ctx context.Context) error {
 	for _, id := range b.sessions {
-		all, err := b.host(ctx, "ps", "-aq", "--filter", "label=agent-sandboxing.session="+id)
+		all, err := b.containers(ctx, id, "-a")
 		if err != nil {
 			return err
 		}
 		if len(all) > 1 {
 			return fmt.Errorf("session %s has %d containers", id, len(all))
 		}
-		running, err := b.host(ctx, "ps", "-q", "--filter", "label=agent-sandboxing.session="+id)
+		running, err := b.containers(ctx, id)
 		if err != nil {
 			return err
 		}

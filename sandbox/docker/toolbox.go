@@ -72,8 +72,11 @@ func (r *Runtime) present(ctx context.Context, name string) bool {
 	return err == nil
 }
 
+// carrierAge is when a carrier belongs to a worker that is dead: filling takes a second.
+const carrierAge = 20 * time.Second
+
 // carrier makes the never-started container. Its fixed name is the lock among workers that fill the
-// same volume at once; one that a dead worker left behind is taken over after a minute.
+// same volume at once; one that a dead worker left behind is taken over.
 func (r *Runtime) carrier(ctx context.Context, volumeName, imageID string) (ref string, err error) {
 	config := container.Config{
 		Image: imageID, Entrypoint: []string{toolboxPath}, NetworkDisabled: true,
@@ -85,7 +88,14 @@ func (r *Runtime) carrier(ctx context.Context, volumeName, imageID string) (ref 
 	carrierName := "fill-" + volumeName
 	err = r.work(ctx, "make the container that fills the toolbox volume", func(ctx context.Context) error {
 		for {
-			made, err := r.api.ContainerCreate(ctx, &config, &host, nil, nil, carrierName)
+			// The daemon goes on after a cancel, and then nobody would know of what it made.
+			whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), workWithin)
+			made, err := r.api.ContainerCreate(whole, &config, &host, nil, nil, carrierName)
+			cancel()
+			if err == nil && ctx.Err() != nil {
+				r.discard(ctx, made.ID)
+				return ctx.Err()
+			}
 			if err == nil {
 				ref = made.ID
 				return nil
@@ -93,7 +103,7 @@ func (r *Runtime) carrier(ctx context.Context, volumeName, imageID string) (ref 
 			if !cerrdefs.IsConflict(err) {
 				return err
 			}
-			if other, err := r.api.ContainerInspect(ctx, carrierName); err == nil && older(other.Created, time.Minute) {
+			if other, err := r.api.ContainerInspect(ctx, carrierName); err == nil && older(other.Created, carrierAge) {
 				_ = r.api.ContainerRemove(ctx, other.ID, container.RemoveOptions{Force: true})
 			}
 			select {

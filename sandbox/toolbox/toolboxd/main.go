@@ -62,7 +62,8 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(server.Serve(context.Background(), stream, files, processes, network), files.Close())
+	heard := listen(stream, firstWord, nextWord)
+	return errors.Join(server.Serve(context.Background(), heard, files, processes, network), files.Close())
 }
 
 // commandEnv are the variables that the container's maker wants commands to have.
@@ -82,7 +83,7 @@ func openNetwork() (network *server.Network, closeIt func()) {
 	if os.Getpid() != 1 {
 		return nil, func() {}
 	}
-	network, err := server.OpenNetwork(dnsAddress)
+	network, err := server.OpenNetwork(context.Background(), dnsAddress)
 	if err != nil {
 		return nil, func() {}
 	}
