@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +30,7 @@ func fileAttacks() []testCase {
 		{name: "a link to a device or a process is refused", needs: real, run: linksToSpecial},
 		{name: "a pipe swapped in for a file never hangs a read", needs: real, run: pipeSwap},
 		{name: "a file that grows while it is read", needs: real, run: growingFile},
-		{name: "a file of 50 GB that holds nothing", needs: real, run: sparseFile},
+		{name: "a huge file that holds nothing", needs: real, run: sparseFile},
 		{name: "names that are options newlines or no text", needs: real, run: hostileNames},
 		{name: "a tree of 4000 levels", needs: native, run: deepTree},
 		{name: "a folder of 100000 entries", needs: []Capability{CommandsReal, Contained, NativeFiles}, run: crowdedFolder},
@@ -124,11 +125,14 @@ func growingFile(t *testing.T, ws box) {
 }
 
 func sparseFile(t *testing.T, ws box) {
-	ws.must(t, "truncate -s 50G huge && echo needle > small")
+	size, err := strconv.ParseInt(strings.TrimSpace(ws.must(t, `echo needle > small; (truncate -s 50G huge || truncate -s $(($(ulimit -f) * 1024)) huge) 2>/dev/null; stat -c %s huge`)), 10, 64)
+	if err != nil || size < 1<<29 {
+		t.Fatalf("%d bytes, %v", size, err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), quickly)
 	defer cancel()
 	data, err := ws.Read(ctx, "huge", 0, 100)
-	if err != nil || len(data.Data) != 100 || data.EOF || data.Size != 50<<30 || data.SHA256 != "" {
+	if err != nil || len(data.Data) != 100 || data.EOF || data.Size != size || data.SHA256 != "" {
 		t.Errorf("%d bytes, %+v, %v", len(data.Data), data.FileStat, err)
 	}
 	if hits, err := ws.Search(ctx, core.SearchQuery{Pattern: "needle"}); err != nil || hits.Matches != 1 {
@@ -136,6 +140,10 @@ func sparseFile(t *testing.T, ws box) {
 	}
 	_, err = ws.Write(ctx, core.WriteFile{Path: "huge", Data: []byte("x"), Expect: strings.Repeat("0", 64)})
 	wantCode(t, "write", err, "file_too_large")
+	ws.must(t, "rm huge small")
+	if size <= 1<<30 {
+		return // the sandbox's own limit is below what a snapshot refuses
+	}
 	f := newFixture(t)
 	other := box{PlatformWorkspace: ws.open(t), open: ws.open}
 	other.checkout(t, f)
@@ -149,7 +157,6 @@ func sparseFile(t *testing.T, ws box) {
 	if err != nil || !slices.Equal(info.Missing, []string{"huge"}) || info.Files != 1 {
 		t.Errorf("checkpoint %+v, %v", info, err)
 	}
-	ws.must(t, "rm huge small")
 }
 
 func hostileNames(t *testing.T, ws box) {

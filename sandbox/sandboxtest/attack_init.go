@@ -12,13 +12,13 @@ var protected = []Capability{CommandsReal, Contained, InitProtected}
 
 func initAttacks() []testCase {
 	return []testCase{
-		{name: "every signal by every call", needs: protected, run: everySignal},
-		{name: "a flood of signals", needs: protected, run: signalFlood},
-		{name: "a signal by the kernel's hand", needs: protected, run: signalByKernel},
-		{name: "its memory descriptors and environment", needs: protected, run: initSecrets},
+		{name: "every signal by every call", needs: contained, run: everySignal},
+		{name: "a flood of signals", needs: contained, run: signalFlood},
+		{name: "a signal by the kernel's hand", needs: contained, run: signalByKernel},
+		{name: "its memory descriptors and environment", needs: contained, run: initSecrets},
 		{name: "the names of its descriptors and namespaces", needs: protected, run: initNames},
 		{name: "its limits priority and place", needs: contained, run: initLimits},
-		{name: "what it reads and writes cannot be opened", needs: protected, run: initStreams},
+		{name: "what it reads and writes cannot be opened", needs: contained, run: initStreams},
 		{name: "its program cannot be replaced", needs: contained, run: initProgram},
 		{name: "the mounts and namespaces below it", needs: contained, run: initMounts},
 		{name: "KILL and STOP", needs: contained, run: killInit},
@@ -62,7 +62,7 @@ threads = os.listdir("/proc/1/task")
 func (ws box) python(t *testing.T, script string) {
 	t.Helper()
 	res, err := ws.Run(t.Context(), core.Command{Shell: "python3 - <<'END'\n" + syscalls + script + "\nEND"})
-	if err != nil && ws.lost(t.Context()) {
+	if err != nil && ws.lost(t) {
 		return
 	}
 	if err != nil {

@@ -2,7 +2,6 @@
 package sandboxtest
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,12 +20,12 @@ const (
 	// Contained: the workspace is a sandbox of its own, with the toolbox as its first process and
 	// limits on memory and on the number of processes. What attacks it reaches nothing else.
 	Contained Capability = "contained"
-	// ExhaustionContained: a command that takes all memory, or all processor time while files are
-	// read, ends, and the sandbox goes on. gVisor's kernel is in the sandbox's own limits and knows no
-	// priority, so that the sandbox may end; its owner recovers from that.
+	// ExhaustionContained: a command that takes all memory is killed, the sandbox goes on, and the toolbox
+	// can read that it was for want of memory. gVisor's kernel is in the sandbox's own limits, so that
+	// the sandbox may end, and it counts nothing.
 	ExhaustionContained Capability = "exhaustion-contained"
-	// InitProtected: no signal of a command ends the toolbox, and nothing of it can be looked at.
-	// gVisor's first process is like any other: where it ends, the sandbox is lost.
+	// InitProtected: nothing that a command does ends the toolbox or shows anything of it. gVisor's first
+	// process is like any other: an attack may end it, and then it has to be sandbox_lost.
 	InitProtected Capability = "init-protected"
 	// NativeFiles: a hundred thousand calls to the file system take seconds, not minutes.
 	NativeFiles Capability = "native-files"
@@ -96,7 +95,7 @@ func Attacks(t *testing.T, open Open, have ...Capability) {
 				ended := false
 				t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
 					c.run(t, ws)
-					if ended = ws.lost(t.Context()); !ended {
+					if ended = ws.lost(t); !ended {
 						ws.unharmed(t)
 					}
 				})
@@ -110,8 +109,8 @@ func Attacks(t *testing.T, open Open, have ...Capability) {
 }
 
 // lost says that an attack has ended the sandbox, as it may.
-func (ws box) lost(ctx context.Context) bool {
-	return ws.mortal && core.CodeOf(ws.Ping(ctx)) == "sandbox_lost"
+func (ws box) lost(t *testing.T) bool {
+	return ws.mortal && core.CodeOf(ws.Ping(t.Context())) == "sandbox_lost"
 }
 
 // unharmed fails when the sandbox does not work as it did.

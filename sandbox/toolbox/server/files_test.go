@@ -3,6 +3,7 @@ package server
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -149,6 +150,28 @@ func TestCapture_KeepsBothEnds(t *testing.T) {
 			if string(got.Head) != head || string(got.Tail) != tail || got.Total != int64(total) {
 				t.Errorf("%d bytes in chunks of %d: %q, %q, total %d", total, chunk, got.Head, got.Tail, got.Total)
 			}
+		}
+	}
+}
+
+// A file that nobody could publish or keep is not read, however long that would take.
+func TestHashLeaf_LeavesHugeFilesAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, size := range map[string]int64{"huge": 50 << 30, "empty": 0} {
+		file := filepath.Join(dir, name)
+		if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Truncate(file, size)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for name, want := range map[string]string{"huge": "", "empty": "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"} {
+		if l, ok, err := hashLeaf(t.Context(), root, name, &hashes{}); err != nil || !ok || l.hash != want {
+			t.Errorf("%s: %+v, %t, %v", name, l, ok, err)
 		}
 	}
 }
