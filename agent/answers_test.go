@@ -2,6 +2,8 @@ package agent_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -52,6 +54,42 @@ func TestRun_AnswersEveryNameThatIsNoTool(t *testing.T) {
 	}
 	if unknown != len(names) {
 		t.Errorf("%d of %d names were answered", unknown, len(names))
+	}
+}
+
+// The id of a call is a model's text as any other: in an event it is short and plain, and goes back to the
+// model as it came.
+func TestRun_IDsOfCallsAreForeignText(t *testing.T) {
+	t.Parallel()
+	ids := []string{"call_1", canary, strings.Repeat("x", 1<<10), "../../etc/passwd", "a\x00b\u202e", "<b>"}
+	var calls []modeltest.Call
+	for i, id := range ids {
+		calls = append(calls, modeltest.Call{ID: id, Name: "ls", Arguments: fmt.Sprintf(`{"limit":%d}`, i+1)})
+	}
+	b := setup(t, modeltest.Sequence(modeltest.Reply{Calls: calls}, modeltest.Reply{Text: "done"}), agent.Limits{}, nil)
+	if _, err := b.run(t.Context(), "x"); err != nil {
+		t.Fatal(err)
+	}
+	var sent []string
+	for _, m := range b.server.Journal()[1].Messages {
+		if m.Role == "tool" {
+			sent = append(sent, m.ToolCallID)
+		}
+	}
+	if diff := cmp.Diff(ids, sent); diff != "" {
+		t.Errorf("ids that went back (-want +got):\n%.500s", diff)
+	}
+	plain := regexp.MustCompile(`^[A-Za-z0-9_]{1,100}$`)
+	seen := map[string]int{}
+	for _, e := range b.rec.events {
+		if e, ok := e.(core.AgentToolResult); ok {
+			if seen[e.CallID]++; !plain.MatchString(e.CallID) || seen[e.CallID] > 1 {
+				t.Errorf("an event has the id %.100q", e.CallID)
+			}
+		}
+	}
+	if len(seen) != len(ids) || seen["call_1"] != 1 {
+		t.Errorf("%d ids in events, want %d", len(seen), len(ids))
 	}
 }
 

@@ -3,9 +3,12 @@ package agent
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -81,6 +84,18 @@ func (r *run) named(calls []ToolCall) []ToolCall {
 	return named
 }
 
+// eventID is a call's id for people and for names of artifacts. The model's own goes back to it as it came,
+// and may hold anything.
+func (r *run) eventID(id string) string {
+	if clean, _ := r.redact.Text(id); clean == id && plainID.MatchString(id) {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return "call_" + hex.EncodeToString(sum[:8])
+}
+
+var plainID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$`)
+
 // one runs a call and records it. ok says that the call could be read; an error ends the turn.
 func (r *run) one(ctx context.Context, call ToolCall, raw string) (ok bool, err error) {
 	if err := ctx.Err(); err != nil {
@@ -94,7 +109,7 @@ func (r *run) one(ctx context.Context, call ToolCall, raw string) (ok bool, err 
 	if tool != nil && argErr == nil {
 		object = r.line(tool.Object(args), core.MaxSnippet)
 	}
-	event := core.AgentToolCall{CallID: call.ID, Tool: r.line(call.Name, 100), Object: object, Step: r.result.Steps}
+	event := core.AgentToolCall{CallID: r.eventID(call.ID), Tool: r.line(call.Name, 100), Object: object, Step: r.result.Steps}
 	if err := r.rec.ToolCall(ctx, event); err != nil {
 		r.answer(call, "Not executed.")
 		return false, err
@@ -169,7 +184,7 @@ func (r *run) recordCancelled(ctx context.Context, calls []ToolCall) {
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	for _, call := range calls {
-		event := core.AgentToolCall{CallID: call.ID, Tool: r.line(call.Name, 100), Step: r.result.Steps}
+		event := core.AgentToolCall{CallID: r.eventID(call.ID), Tool: r.line(call.Name, 100), Step: r.result.Steps}
 		if tool := r.tools[call.Name]; tool != nil {
 			event.Object = r.line(tool.Object(json.RawMessage(call.Arguments)), core.MaxSnippet)
 		}

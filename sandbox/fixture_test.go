@@ -106,6 +106,7 @@ type rows struct {
 	pool       []core.PoolMember
 	checkpoint map[core.SessionID]core.Checkpoint
 	checkedOut map[core.SessionID]bool
+	archived   map[core.SessionID]bool // nil in most tests
 }
 
 func newRows() *rows {
@@ -216,6 +217,10 @@ func (r *rows) SandboxesOn(_ context.Context, host string) ([]core.Sandbox, erro
 
 func (r *rows) SandboxesByID(_ context.Context, ids []core.SandboxID) ([]core.Sandbox, error) {
 	return r.list(func(box core.Sandbox) bool { return slices.Contains(ids, box.ID) }), nil
+}
+
+func (r *rows) DispensableVolumes(_ context.Context, host string) ([]core.Sandbox, error) {
+	return r.list(func(box core.Sandbox) bool { return box.Host == host && r.archived[box.SessionID] && box.Volume != "" }), nil
 }
 
 func (r *rows) list(which func(core.Sandbox) bool) []core.Sandbox {

@@ -337,6 +337,33 @@ func TestReconcile_RemovesWhatBelongsToNobodyOnceThatLasts(t *testing.T) {
 	}
 }
 
+func TestReconcile_TakesTheVolumeOfAnArchivedSessionAndTheCheckpointBringsItBack(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.LosePatience()
+	ws := f.acquire(t, f.claim)
+	run(t, ws, "echo work > new.txt")
+	f.checkpoint(t, ws)
+	f.Release(t.Context(), f.claim, ws)
+	f.store.change(f.claim.Session.ID, func(box *core.Sandbox) { box.State = core.SandboxStopped })
+	f.store.own(f.claim.Session.ID, "")
+	f.store.archived = map[core.SessionID]bool{f.claim.Session.ID: true}
+	for range 3 {
+		if err := f.Reconcile(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := f.runtime.List(t.Context())
+	left, volumeErr := f.runtime.Volumes(t.Context())
+	if err != nil || volumeErr != nil || len(list)+len(left) != 0 {
+		t.Errorf("containers %+v, volumes %+v, %v, %v", list, left, err, volumeErr)
+	}
+	f.store.archived = nil
+	if got := f.turn(t, f.reclaim(f.claim), "cat new.txt"); got != "work" {
+		t.Errorf("taken up again: %q", got)
+	}
+}
+
 func made(t *testing.T, r *docker.Runtime) (volume string) {
 	t.Helper()
 	ref, err := r.Create(t.Context(), sandbox.Spec{Session: core.NewID[core.SessionID](), Sandbox: core.NewID[core.SandboxID](), Generation: 1})

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"agent-sandboxing/core"
 	"agent-sandboxing/sandbox/toolbox"
 )
@@ -79,6 +81,7 @@ func (s *Service) TendPool(ctx context.Context) error {
 		return err
 	}
 	failures := []error{err} // without an image, say, every member is stale
+	s.current.Store(spec)
 	// Containers after rows: a row is ready only while its container runs.
 	list, err := s.runtime.List(ctx)
 	if err != nil {
@@ -256,12 +259,19 @@ func (s *Service) DrainPool(ctx context.Context) error {
 		return err
 	}
 	members, err := s.store.PoolMembers(ctx, here.host)
-	failures := []error{err}
-	for _, m := range members {
-		if m.State != core.PoolFilling || m.Overdue {
-			failures = append(failures, s.discardMember(ctx, m))
-		}
+	if err != nil {
+		return err
 	}
+	failures := make([]error, len(members))
+	var group errgroup.Group
+	group.SetLimit(removeAtOnce)
+	for i, m := range members {
+		if m.State == core.PoolFilling && !m.Overdue {
+			continue // another worker's, which is there to look after it
+		}
+		group.Go(func() error { failures[i] = s.discardMember(ctx, m); return nil })
+	}
+	_ = group.Wait() // each failure is in its place
 	return errors.Join(failures...)
 }
 

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"agent-sandboxing/core"
@@ -13,7 +14,10 @@ import (
 // less than anybody would wait for one that is stuck.
 const helloWithin = 2 * time.Second
 
-var errUsed = errors.New("something is in a pool member that nobody has used")
+var (
+	errUsed  = errors.New("something is in a pool member that nobody has used")
+	errStale = errors.New("a new container would be made otherwise than the pool member was")
+)
 
 // warmed gives the session a sandbox that was started ahead. Nil without an error means that a new
 // container is needed; a member that turned out to be of no use is then the generation before it.
@@ -21,7 +25,7 @@ func (p *provision) warmed(ctx context.Context) (*toolbox.Client, error) {
 	if p.warm == 0 {
 		return nil, nil
 	}
-	spec, err := p.runtime.Fingerprint(ctx, p.poolSpec(""))
+	spec, err := p.expected(ctx)
 	if err != nil { // the way to a new container meets it too, and records it
 		return nil, nil //nolint:nilerr // see above
 	}
@@ -36,12 +40,30 @@ func (p *provision) warmed(ctx context.Context) (*toolbox.Client, error) {
 		return nil, err
 	}
 	p.box = *box
+	var now string // what a new container would be made with
+	var unknown error
+	var look sync.WaitGroup
+	look.Go(func() { now, unknown = p.runtime.Fingerprint(ctx, p.poolSpec("")) })
 	ws, err := p.greet(ctx)
+	look.Wait()
+	if err == nil && (unknown != nil || now != spec) {
+		_ = ws.Close()
+		p.current.Store(now) // the next session need not find out again
+		err = errors.Join(errStale, unknown)
+	}
 	if err != nil && ctx.Err() == nil {
 		p.log.WarnContext(ctx, "pool member cannot be used", "error", err, "sandbox_id", box.ID)
 		return nil, nil
 	}
 	return ws, err
+}
+
+// expected is what members are made with: as the pool was last tended, or as the daemon says.
+func (s *Service) expected(ctx context.Context) (string, error) {
+	if spec, ok := s.current.Load().(string); ok {
+		return spec, nil
+	}
+	return s.runtime.Fingerprint(ctx, s.poolSpec(""))
 }
 
 // greet attaches to a claimed member, which must answer and must be as it was made: no process but

@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/sandbox"
+	"agent-sandboxing/sandbox/docker"
 	"agent-sandboxing/sandbox/docker/dockertest"
 )
 
@@ -219,6 +221,35 @@ func TestPool_OtherLimitsAreAnotherSpec(t *testing.T) {
 		if old[ref].ID != "" {
 			t.Error("a member with other limits is still in the pool")
 		}
+	}
+}
+
+// renewed is a host whose image was replaced a moment ago.
+type renewed struct {
+	*docker.Runtime
+	since atomic.Bool
+}
+
+func (r *renewed) Fingerprint(ctx context.Context, spec sandbox.Spec) (string, error) {
+	made, err := r.Runtime.Fingerprint(ctx, spec)
+	if r.since.Load() {
+		made += " and newer"
+	}
+	return made, err
+}
+
+func TestPool_AnImageThatWasReplacedAMomentAgoIsNotServed(t *testing.T) {
+	t.Parallel()
+	var host renewed
+	f := withPool(t, 1, func(o *sandbox.Options) {
+		host.Runtime = o.Runtime.(*docker.Runtime)
+		o.Runtime = &host
+	})
+	old := f.ready(t)
+	host.since.Store(true)
+	f.turn(t, f.claim, "true")
+	if box := f.store.box(t, f.claim.Session.ID); old[box.RuntimeRef].ID != "" || box.Generation != 2 {
+		t.Errorf("the session got %+v", box)
 	}
 }
 

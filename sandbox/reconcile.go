@@ -68,6 +68,23 @@ func (s *Service) Reconcile(ctx context.Context) error {
 	for _, box := range running {
 		failures = append(failures, s.compare(ctx, box, found[box.ID]))
 	}
+	return errors.Join(append(failures, s.dispense(ctx, here.host))...)
+}
+
+// dispense takes containers and volumes from archived sessions whose checkpoint is whole. Should one be
+// taken up again, it is rebuilt from there. The volume is nobody's then and goes as such.
+func (s *Service) dispense(ctx context.Context, host string) error {
+	rows, err := s.store.DispensableVolumes(ctx, host)
+	failures := []error{err}
+	for _, box := range rows {
+		ref := box.RuntimeRef
+		box.RuntimeRef, box.Volume, box.CheckedOut = "", "", false
+		free, err := s.mark(ctx, box)
+		if err == nil && free && ref != "" {
+			err = s.runtime.Remove(ctx, ref, false)
+		}
+		failures = append(failures, err)
+	}
 	return errors.Join(failures...)
 }
 

@@ -164,6 +164,9 @@ type Store interface {
 	SandboxesOn(ctx context.Context, host string) ([]core.Sandbox, error)
 	// SandboxesByID returns the rows, of any state and host, that have one of the ids.
 	SandboxesByID(ctx context.Context, ids []core.SandboxID) ([]core.Sandbox, error)
+	// DispensableVolumes lists rows of one host whose volume may go: of archived sessions, long unused,
+	// with all of their work in the last checkpoint.
+	DispensableVolumes(ctx context.Context, host string) ([]core.Sandbox, error)
 	// MarkSandbox changes a row without a lease, only while the session has no owner; false says
 	// that it had one. For what the janitor finds.
 	MarkSandbox(ctx context.Context, box core.Sandbox, events ...core.Payload) (bool, error)

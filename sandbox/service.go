@@ -69,6 +69,7 @@ type Service struct {
 	heard      atomic.Pointer[heard] // nil until a sandbox was started
 
 	claimed chan struct{} // holds one token when the pool lacks a member
+	current atomic.Value  // string: what the pool's members were last to be made with
 	cold    atomic.Int32  // containers that sessions wait for
 
 	away     atomic.Bool // the runtime did not answer when it was last asked

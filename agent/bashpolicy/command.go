@@ -87,6 +87,9 @@ func (c *command) rules() *Refusal {
 	case "du", "wc":
 		return c.noOptions("", "--files0-from")
 	}
+	if c.policy == build {
+		return c.toolchain()
+	}
 	return nil
 }
 

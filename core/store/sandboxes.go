@@ -125,6 +125,17 @@ func (s *Store) sandboxes(ctx context.Context, tail string, args ...any) ([]core
 	return boxes, mapError(err)
 }
 
+// DispensableVolumes lists one host's rows whose volume nobody will miss: of a session that is archived,
+// unused for a week, and saved whole.
+func (s *Store) DispensableVolumes(ctx context.Context, host string) ([]core.Sandbox, error) {
+	return s.sandboxes(ctx, `
+		WHERE host = $1 AND state IN ('stopped', 'failed') AND volume <> '' AND NOT unsaved
+		AND last_used_at < clock_timestamp() - interval '7 days'
+		AND EXISTS (SELECT FROM chat_sessions s WHERE s.id = session_id AND s.archived AND s.lease_owner IS NULL)
+		AND (SELECT c.missing FROM checkpoints c WHERE c.session_id = sandboxes.session_id ORDER BY c.created_at DESC LIMIT 1) = '[]'
+		ORDER BY last_used_at LIMIT 100`, host)
+}
+
 // RequestStop asks the sandbox's worker to stop it. Conflict nothing_to_stop when none runs.
 func (s *Store) RequestStop(ctx context.Context, id core.SessionID) error {
 	return s.InTx(ctx, func(tx *Tx) error {

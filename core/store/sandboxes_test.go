@@ -223,3 +223,37 @@ func TestSandboxesByID_OfAnyState(t *testing.T) {
 		t.Errorf("of no ids: %+v, %v", got, err)
 	}
 }
+
+func TestDispensableVolumes_OnlyOfArchivedSessionsThatAreSavedWhole(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	claim := storetest.Working(t, s)
+	id := claim.Session.ID
+	box := core.Sandbox{ID: core.NewID[core.SandboxID](), SessionID: id, State: core.SandboxStopped, Host: "host-1", Generation: 1, Volume: "v", Unsaved: true}
+	must(t, s.SaveSandbox(t.Context(), claim.Lease, box))
+	partial := core.Checkpoint{ID: core.NewID[core.CheckpointID](), Info: core.CheckpointInfo{BaseSHA: storetest.BaseSHA, Missing: []string{"big"}}}
+	must(t, s.SaveCheckpoint(t.Context(), claim.Lease, partial))
+	listed := func(why string, want int) {
+		t.Helper()
+		if got, err := s.DispensableVolumes(t.Context(), "host-1"); err != nil || len(got) != want {
+			t.Errorf("%s: %+v, %v", why, got, err)
+		}
+	}
+	storetest.Finish(t, s, claim, "ok")
+	must(t, s.ArchiveSession(t.Context(), id, true))
+	storetest.Exec(t, s, `UPDATE sandboxes SET last_used_at = last_used_at - interval '8 days'`)
+	listed("the checkpoint lacks something", 0)
+	lease, err := s.HoldSession(t.Context(), id, time.Minute)
+	must(t, err)
+	must(t, s.SaveCheckpoint(t.Context(), lease, core.Checkpoint{ID: core.NewID[core.CheckpointID](), Info: core.CheckpointInfo{BaseSHA: storetest.BaseSHA}}))
+	listed("somebody has the session", 0)
+	must(t, s.Release(t.Context(), lease))
+	listed("archived and saved", 1)
+	storetest.Exec(t, s, `UPDATE sandboxes SET unsaved = true`)
+	listed("unsaved", 0)
+	storetest.Exec(t, s, `UPDATE sandboxes SET unsaved = false, last_used_at = clock_timestamp()`)
+	listed("used today", 0)
+	storetest.Exec(t, s, `UPDATE sandboxes SET last_used_at = last_used_at - interval '8 days'`)
+	must(t, s.ArchiveSession(t.Context(), id, false))
+	listed("not archived any more", 0)
+}

@@ -46,8 +46,10 @@ func newRepository(ctx context.Context, dir string, files int) (*repository, err
 		}
 	}
 	for _, args := range [][]string{
-		{"init", "-q", "-b", "main"}, {"add", "."},
-		{"-c", "user.name=Bench", "-c", "user.email=bench@example.com", "commit", "-q", "-m", "files"}, {"repack", "-a", "-d", "-q"},
+		{"init", "-q", "-b", "main"},
+		{"add", "."},
+		{"-c", "user.name=Bench", "-c", "user.email=bench@example.com", "commit", "-q", "-m", "files"},
+		{"repack", "-a", "-d", "-q"},
 	} {
 		if _, err := s.git(ctx, args...); err != nil {
 			return nil, err

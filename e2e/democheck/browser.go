@@ -118,8 +118,8 @@ func expectCount(l playwright.Locator, n int, wait float64) error {
 }
 
 // expectText waits until the locator's text contains s.
-func expectText(l playwright.Locator, s string, wait float64) error {
-	return playwright.NewPlaywrightAssertions(wait).Locator(l).ToContainText(s)
+func expectText(l playwright.Locator, s string) error {
+	return playwright.NewPlaywrightAssertions(pageWait).Locator(l).ToContainText(s)
 }
 
 // expectState waits for the last turn's state.

@@ -41,7 +41,7 @@ func (j *journey) refusedHost() error {
 	if err := expectCount(allow, 1, pageWait); err != nil {
 		return fmt.Errorf("the refused host has no button: %w", err)
 	}
-	if err := expectText(p.Locator("#timeline"), "The network refused registry.npmjs.org", pageWait); err != nil {
+	if err := expectText(p.Locator("#timeline"), "The network refused registry.npmjs.org"); err != nil {
 		return err
 	}
 	if err := j.browser.shot(p, "network-refused"); err != nil {
@@ -50,7 +50,7 @@ func (j *journey) refusedHost() error {
 	if err := allow.Click(); err != nil {
 		return err
 	}
-	if err := expectText(p.Locator("#network"), "On the list now", pageWait); err != nil {
+	if err := expectText(p.Locator("#network"), "On the list now"); err != nil {
 		return fmt.Errorf("the panel does not follow the button: %w", err)
 	}
 	if err := j.browser.shot(p, "network-allowed"); err != nil {

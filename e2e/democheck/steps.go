@@ -80,7 +80,7 @@ func (j *journey) chooseOn(p playwright.Page, search bool) error {
 	if err := repository.Click(); err != nil {
 		return err
 	}
-	return expectText(p.GetByTestId("base"), "@", pageWait)
+	return expectText(p.GetByTestId("base"), "@")
 }
 
 func (j *journey) followTurn() error {
@@ -142,7 +142,7 @@ func (j *journey) queue() error {
 	if err := last.GetByText("Save").Click(); err != nil {
 		return err
 	}
-	if err := expectText(last.GetByTestId("ask"), "edited", pageWait); err != nil {
+	if err := expectText(last.GetByTestId("ask"), "edited"); err != nil {
 		return err
 	}
 	if err := j.browser.shot(j.page, "session-queued"); err != nil {

@@ -257,10 +257,10 @@ func finished(t *testing.T, s *store.Store, id core.SessionID) []core.Event {
 			t.Fatal(err)
 		}
 		for _, e := range events {
-			switch e.Type {
-			case "message_completed":
+			if e.Type == "message_completed" {
 				return events
-			case "message_failed":
+			}
+			if e.Type == "message_failed" {
 				t.Fatalf("the turn failed: %s", e.Payload)
 			}
 		}

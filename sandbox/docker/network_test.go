@@ -1,11 +1,17 @@
 package docker_test
 
 import (
+	"context"
+	"flag"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/sandbox/docker"
 	"agent-sandboxing/sandbox/docker/dockertest"
+	"agent-sandboxing/sandbox/egress"
 	"agent-sandboxing/sandbox/sandboxtest"
 	"agent-sandboxing/sandbox/toolbox"
 )
@@ -77,4 +83,49 @@ func TestCompatibility_ProgramsReachTheNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	runToolchains(t, b, clients())
+}
+
+// outside are addresses of the real internet, for a machine that reaches it:
+//
+//	go test ./sandbox/docker -run TestOutside -outside 'https://… http://…'
+var outside = flag.String("outside", "", "addresses to fetch from inside a sandbox, separated by spaces")
+
+// anywhere lets everything public out, and notes what happened.
+type anywhere struct {
+	mu      sync.Mutex
+	records []core.EgressRecord
+}
+
+func (*anywhere) EgressPolicy(context.Context, core.SessionID) (core.EgressPolicy, error) {
+	return core.EgressPolicy{Mode: core.EgressOpen}, nil
+}
+
+func (a *anywhere) RecordEgress(r core.EgressRecord) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.records = append(a.records, r)
+}
+
+// With the host's own certificates, names and routes. A name that leads nowhere ends soon in any case.
+func TestOutside_IsReachedByName(t *testing.T) {
+	t.Parallel()
+	a := &anywhere{}
+	proxy, err := egress.New(egress.Options{Policies: a, Recorder: a})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := letOut(t, dockertest.New(t), proxy.Session("session"))
+	for _, url := range strings.Fields(*outside) {
+		if exit, out := b.sh(t, "python3 -c 'import sys, urllib.request as u; print(len(u.urlopen(sys.argv[1]).read()))' "+url); exit != 0 {
+			t.Errorf("%s: %s", url, out)
+		}
+	}
+	if exit, out := b.sh(t, "timeout 20 python3 -c 'import urllib.request as u; u.urlopen(\"https://nowhere.invalid/\")'; test $? = 1"); exit != 0 {
+		t.Errorf("a name that leads nowhere: %s", out)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, r := range a.records {
+		t.Logf("%s:%d %s, %d bytes sent, %d received in %v", r.Host, r.Port, r.Rule, r.Sent, r.Received, r.EndedAt.Sub(r.StartedAt).Round(time.Millisecond))
+	}
 }

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -48,7 +50,8 @@ func say(t *testing.T, w *world, text string) (string, core.EgressRecord, []stri
 	program, done := w.connect(t, site, 80)
 	var sending sync.WaitGroup
 	sending.Go(func() { _, _ = io.WriteString(program, text) })
-	got, _ := io.ReadAll(program) // a reset is an end too
+	_ = program.SetReadDeadline(time.Now().Add(10 * time.Second)) // what is let through may be kept open
+	got, _ := io.ReadAll(program)                                 // a reset is an end too
 	_ = program.Close()
 	sending.Wait()
 	<-done
@@ -236,6 +239,7 @@ func TestHTTP_CarriesWebSockets(t *testing.T) {
 	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
 		t.Fatalf("%v, %v", answer, err)
 	}
+	defer answer.Body.Close()
 	_, _ = io.WriteString(program, "frame")
 	if got, err := io.ReadAll(io.MultiReader(answer.Body, program)); err != nil || !strings.HasPrefix(string(got), "frame") && len(got) != 0 {
 		t.Errorf("%q, %v", got, err)
@@ -244,6 +248,52 @@ func TestHTTP_CarriesWebSockets(t *testing.T) {
 	<-done
 	if r := w.record(t); !r.Allowed {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A host that closes after each answer is dialled again, where its name led at first.
+func TestHTTP_ResolvesOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.names["later "+site] = []string{"10.0.0.1"}
+	w.serve(t, publicAddr+":80", func(rw http.ResponseWriter, _ *http.Request) { rw.Header().Set("Connection", "close") })
+	program, done := w.connect(t, site, 80)
+	for range 2 {
+		_, _ = io.WriteString(program, "GET / HTTP/1.1\r\nHost: site.example.com\r\n\r\n")
+		answer, err := http.ReadResponse(bufio.NewReader(program), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			t.Errorf("answered %s", answer.Status)
+		}
+	}
+	_ = program.Close()
+	<-done
+	if want := []string{publicAddr + ":80", publicAddr + ":80"}; len(w.asked) != 1 || !slices.Equal(w.dialled, want) {
+		t.Errorf("resolved %v, dialled %v", w.asked, w.dialled)
+	}
+}
+
+// What becomes HTTP/2 on the way could ask for any host.
+func TestHTTP_OnlyWebSocketsAreSwitchedTo(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range []string{"h2c", "websocket", "TLS/1.2", "h2c, websocket", "WebSocket"} {
+		w := newWorld(t)
+		got := make(chan string, 1)
+		w.serve(t, publicAddr+":80", func(_ http.ResponseWriter, r *http.Request) { got <- r.Header.Get("Upgrade") })
+		program, done := w.connect(t, site, 80)
+		_, _ = io.WriteString(program, "GET / HTTP/1.1\r\nHost: site.example.com\r\nConnection: Upgrade\r\nUpgrade: "+protocol+"\r\n\r\n")
+		want := ""
+		if strings.EqualFold(protocol, "websocket") {
+			want = protocol
+		}
+		if asked := <-got; asked != want {
+			t.Errorf("%s: the server was asked for %q", protocol, asked)
+		}
+		_ = program.Close()
+		<-done
 	}
 }
 

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -61,7 +62,7 @@ func pass(to io.Writer, from io.Reader, idle *time.Timer) error {
 				return werr
 			}
 		}
-		if err == io.EOF { //nolint:errorlint // an end wrapped in something else is a failure
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {

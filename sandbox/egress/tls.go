@@ -26,7 +26,7 @@ var accessDenied = []byte{21, 3, 3, 0, 2, 2, 49}
 // is an alert, which programs show, and the end.
 func (c *connection) serveTLS(ctx context.Context) {
 	if c.allowed() {
-		if hello, ok := c.hello(); ok {
+		if hello, ok := c.hello(ctx); ok {
 			c.carry(ctx, hello)
 		}
 	}
@@ -39,9 +39,9 @@ func (c *connection) serveTLS(ctx context.Context) {
 }
 
 // hello reads the ClientHello and judges it; what was read has to go to the server.
-func (c *connection) hello() (hello []byte, ok bool) {
+func (c *connection) hello(ctx context.Context) (hello []byte, ok bool) {
 	late := time.AfterFunc(helloWithin, func() { _ = c.program.Close() })
-	name, hidden, hello, err := sniff(c.program)
+	name, hidden, hello, err := sniff(ctx, c.program)
 	if !late.Stop() {
 		err = io.EOF
 	}
@@ -70,7 +70,7 @@ var (
 // sniff reads a ClientHello with the standard library's own server, which is as strict as servers are,
 // and returns the server name in lower case, whether another may be hidden, and every byte that was
 // read. Errors: errNotTLS, or what reading met.
-func sniff(from io.Reader) (name string, hidden bool, read []byte, err error) {
+func sniff(ctx context.Context, from io.Reader) (name string, hidden bool, read []byte, err error) {
 	conn := &sniffed{from: io.LimitReader(from, maxHello)}
 	var hello *tls.ClientHelloInfo
 	handshake := tls.Server(conn, &tls.Config{
@@ -79,7 +79,7 @@ func sniff(from io.Reader) (name string, hidden bool, read []byte, err error) {
 			hello = h
 			return nil, errSeen
 		},
-	}).Handshake()
+	}).HandshakeContext(ctx)
 	switch {
 	case hello != nil:
 		return strings.ToLower(hello.ServerName), slices.Contains(hello.Extensions, extensionECH), conn.read.Bytes(), nil
@@ -103,5 +103,7 @@ func (s *sniffed) Read(p []byte) (int, error) {
 	s.err = err
 	return n, err
 }
+
+func (s *sniffed) Close() error { return nil } // the end of the context also ends what it reads from
 
 func (s *sniffed) Write(p []byte) (int, error) { return len(p), nil } // alerts are ours to send

@@ -87,7 +87,7 @@ func TestSniff_ReadsTheServerName(t *testing.T) {
 		"hidden":         {hello: withExtension(hello, extensionECH, echGrease()), want: site, hidden: true},
 		"with more data": {hello: append(bytes.Clone(hello), "early data"...), want: site},
 	} {
-		name0, hidden, read, err := sniff(bytes.NewReader(row.hello))
+		name0, hidden, read, err := sniff(t.Context(), bytes.NewReader(row.hello))
 		if err != nil || name0 != row.want || hidden != row.hidden {
 			t.Errorf("%s: %q, hidden %v, %v", name, name0, hidden, err)
 		}
@@ -123,13 +123,31 @@ func TestSniff_RefusesWhatIsNoClientHello(t *testing.T) {
 		"endless warnings":          bytes.Repeat([]byte{21, 3, 1, 0, 2, 1, 90}, 5000),
 		"a hello of more than 16 K": withExtension(hello, 21, make([]byte, 20000)),
 	} {
-		if got, _, _, err := sniff(bytes.NewReader(text)); !errors.Is(err, errNotTLS) {
+		if got, _, _, err := sniff(t.Context(), bytes.NewReader(text)); !errors.Is(err, errNotTLS) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
 	for n := range hello {
-		if got, _, _, err := sniff(bytes.NewReader(hello[:n])); err == nil {
+		if got, _, _, err := sniff(t.Context(), bytes.NewReader(hello[:n])); err == nil {
 			t.Errorf("the first %d bytes name %q", n, got)
+		}
+	}
+}
+
+// said is a connection on which a program has said something.
+type said struct{ *bytes.Reader }
+
+func (said) Write(p []byte) (int, error) { return len(p), nil }
+func (said) Close() error                { return nil }
+func (said) CloseWrite() error           { return nil }
+
+func TestHello_ANameThatMayBeHiddenIsForOpenSessions(t *testing.T) {
+	t.Parallel()
+	hidden := withExtension(helloOf(t, plain(site)), extensionECH, echGrease())
+	for decided, want := range map[Rule]Rule{Open: Open, HostListed: ServerNameHidden, PrivateException: PrivateException} {
+		c := &connection{program: &metered{EgressConn: said{bytes.NewReader(hidden)}}, target: target{site, portHTTPS}, decided: decided}
+		if _, ok := c.hello(t.Context()); ok != want.allows() || c.rule() != want {
+			t.Errorf("%s: %v, rule %s, want %s", decided, ok, c.rule(), want)
 		}
 	}
 }
@@ -143,7 +161,7 @@ func FuzzSniff(f *testing.F) {
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		from := bytes.NewReader(text)
-		name, _, read, err := sniff(from)
+		name, _, read, err := sniff(t.Context(), from)
 		if used := len(text) - from.Len(); used > maxHello {
 			t.Errorf("read %d bytes", used)
 		}

@@ -200,7 +200,7 @@ os.chdir("deep")
 for i in range(4000):
     os.mkdir("d"); os.chdir("d")
 open("needle", "w").write("needle")'`)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*quickly)
+	ctx, cancel := context.WithTimeout(t.Context(), 6*quickly)
 	defer cancel()
 	if found, err := ws.Find(ctx, core.FindQuery{Pattern: "needle", Path: "deep"}); err != nil || !found.More {
 		t.Errorf("%+v, %v", found, err)

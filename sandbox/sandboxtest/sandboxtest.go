@@ -2,6 +2,7 @@
 package sandboxtest
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -37,7 +38,8 @@ type Open func(t *testing.T) core.PlatformWorkspace
 // box is what a case works with.
 type box struct {
 	core.PlatformWorkspace
-	open Open // for a second workspace
+	open   Open // for a second workspace
+	mortal bool // an attack may end it
 }
 
 // testCase is one rule. It runs where all that it needs is there.
@@ -86,19 +88,30 @@ func Attacks(t *testing.T, open Open, have ...Capability) {
 		}
 		t.Run(g.name, func(t *testing.T) {
 			t.Parallel()
-			ws := box{PlatformWorkspace: open(t), open: open}
+			ws := box{PlatformWorkspace: open(t), open: open, mortal: !slices.Contains(have, InitProtected)}
 			if g.checkout {
 				ws.checkout(t, newFixture(t))
 			}
 			for _, c := range cases {
+				ended := false
 				t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
 					c.run(t, ws)
-					ws.unharmed(t)
+					if ended = ws.lost(t.Context()); !ended {
+						ws.unharmed(t)
+					}
 				})
+				if ended {
+					ws.PlatformWorkspace = open(t)
+				}
 			}
 		})
 	}
 	count.log(t, "attacks")
+}
+
+// lost says that an attack has ended the sandbox, as it may.
+func (ws box) lost(ctx context.Context) bool {
+	return ws.mortal && core.CodeOf(ws.Ping(ctx)) == "sandbox_lost"
 }
 
 // unharmed fails when the sandbox does not work as it did.

@@ -57,12 +57,12 @@ func (c *Client) fail(cause error) {
 }
 
 // readLoop never waits for a consumer: what has no room ends the connection.
-func (c *Client) readLoop(frames *wire.Reader) {
+func (c *Client) readLoop(ctx context.Context, frames *wire.Reader) {
 	defer c.loops.Done()
 	for {
 		f, err := frames.Next()
 		if err == nil {
-			err = c.accept(f)
+			err = c.accept(ctx, f)
 		}
 		if errors.Is(err, io.EOF) {
 			err = errGone // EOF is how a request's data ends, when all is well
@@ -74,7 +74,7 @@ func (c *Client) readLoop(frames *wire.Reader) {
 	}
 }
 
-func (c *Client) accept(f wire.Frame) error {
+func (c *Client) accept(ctx context.Context, f wire.Frame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.received++
@@ -90,7 +90,7 @@ func (c *Client) accept(f wire.Frame) error {
 	default:
 	}
 	if f.Stream >= wire.FirstEgress {
-		return c.acceptEgress(f)
+		return c.acceptEgress(ctx, f)
 	}
 	call := c.calls[f.Stream]
 	if call == nil {

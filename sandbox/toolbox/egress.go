@@ -45,9 +45,9 @@ type egressStreams struct {
 }
 
 // acceptEgress takes a frame of an egress stream and never waits; the caller holds mu.
-func (c *Client) acceptEgress(f wire.Frame) error {
+func (c *Client) acceptEgress(ctx context.Context, f wire.Frame) error {
 	if f.Type == wire.EgressConnect {
-		return c.openEgress(f)
+		return c.openEgress(ctx, f)
 	}
 	conn := c.egress.open[f.Stream]
 	if conn == nil {
@@ -71,14 +71,14 @@ func (c *Client) acceptEgress(f wire.Frame) error {
 	return nil
 }
 
-func (c *Client) openEgress(f wire.Frame) error {
+func (c *Client) openEgress(ctx context.Context, f wire.Frame) error {
 	name, port, ok := wire.ParseEgressTarget(f.Payload)
 	e := &c.egress
 	if !ok || e.handler == nil || c.err != nil || f.Stream <= e.last || len(e.open) >= wire.MaxEgress {
 		return errForged
 	}
 	e.last = f.Stream
-	ctx, cancel := context.WithCancelCause(context.Background()) // the connection's own
+	own, cancel := context.WithCancelCause(ctx)
 	conn := &egressConn{
 		inbox:  wire.NewInbox(wire.UpWindow),
 		out:    wire.Sender{Stream: f.Stream, Credit: wire.NewAllowance(wire.DownWindow), Send: c.send},
@@ -90,12 +90,12 @@ func (c *Client) openEgress(f wire.Frame) error {
 	e.open[f.Stream] = conn
 	handler := e.handler
 	c.loops.Go(func() {
-		handler.Connect(ctx, name, port, conn)
+		handler.Connect(own, name, port, conn)
 		c.mu.Lock()
 		delete(c.egress.open, conn.out.Stream)
 		c.mu.Unlock()
 		conn.end(net.ErrClosed)
-		_ = c.send(context.Background(), wire.Frame{Type: wire.EgressClose, Stream: conn.out.Stream})
+		_ = c.send(ctx, wire.Frame{Type: wire.EgressClose, Stream: conn.out.Stream})
 	})
 	return nil
 }

@@ -25,6 +25,7 @@ type idle struct{}
 func (idle) Run(context.Context, server.Shell, io.Writer) (server.Exit, error) {
 	return server.Exit{}, nil
 }
+
 func (idle) Program(context.Context, server.Program) (server.Exit, error) { return server.Exit{}, nil }
 func (idle) KillAll() int                                                 { return 0 }
 
@@ -48,7 +49,7 @@ func startInside(t *testing.T) inside {
 		if err := free.Close(); err != nil {
 			t.Fatal(err)
 		}
-		network, err = server.OpenNetwork(in.dns)
+		network, err = server.OpenNetwork(t.Context(), in.dns)
 		if err != nil && !errors.Is(err, syscall.EADDRINUSE) { // another was quicker
 			t.Fatal(err)
 		}

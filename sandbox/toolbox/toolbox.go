@@ -114,7 +114,7 @@ func Dial(ctx context.Context, stream io.ReadWriteCloser, opts Options) (*Client
 	}
 	c.seal = frames.Seal
 	c.loops.Add(3)
-	go c.readLoop(frames)
+	go c.readLoop(context.WithoutCancel(ctx), frames)
 	go c.writeLoop()
 	go c.heartbeat(context.WithoutCancel(ctx))
 	return c, nil

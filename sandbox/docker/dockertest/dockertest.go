@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -120,6 +121,17 @@ func Docker(t testing.TB, args ...string) string {
 		t.Fatalf("docker %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	return strings.TrimSpace(string(out))
+}
+
+// Programs are the names of what runs in a container, without what looks. (docker top shows the host's
+// processes of the same numbers under gVisor.)
+func Programs(t testing.TB, container string) []string {
+	t.Helper()
+	all := strings.Fields(Docker(t, "exec", container, "bash", "-c", "cat /proc/[0-9]*/comm"))
+	if i := slices.Index(all, "cat"); i >= 0 {
+		all = slices.Delete(all, i, i+1)
+	}
+	return all
 }
 
 // clean removes whatever an instance left. A volume that is still in use, or a container that cannot

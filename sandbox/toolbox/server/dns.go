@@ -45,8 +45,8 @@ func answerDNS(message []byte, names addresses) []byte {
 		answer.RCode = dnsmessage.RCodeFormatError
 		return packDNS(answer, nil, netip.Addr{})
 	}
-	addr := netip.Addr{}
-	addr, answer.RCode = lookUp(question, names)
+	addr, code := lookUp(question, names)
+	answer.RCode = code
 	return packDNS(answer, &question, addr)
 }
 

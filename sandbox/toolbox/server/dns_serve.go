@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -28,12 +29,13 @@ type dnsServer struct {
 	conns map[net.Conn]struct{} // nil when it is closed
 }
 
-func listenDNS(address string, names addresses) (*dnsServer, error) {
-	udp, err := net.ListenPacket("udp4", address)
+func listenDNS(ctx context.Context, address string, names addresses) (*dnsServer, error) {
+	var config net.ListenConfig
+	udp, err := config.ListenPacket(ctx, "udp4", address)
 	if err != nil {
 		return nil, err
 	}
-	tcp, err := net.Listen("tcp4", udp.LocalAddr().String())
+	tcp, err := config.Listen(ctx, "tcp4", udp.LocalAddr().String())
 	if err != nil {
 		return nil, errors.Join(err, udp.Close())
 	}

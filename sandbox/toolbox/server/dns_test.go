@@ -126,7 +126,7 @@ func FuzzAnswerDNS(f *testing.F) {
 
 func TestDNSServer_AnswersOnBothTransports(t *testing.T) {
 	t.Parallel()
-	d, err := listenDNS("127.0.0.1:0", fixed{})
+	d, err := listenDNS(t.Context(), "127.0.0.1:0", fixed{})
 	if err != nil {
 		t.Fatal(err)
 	}

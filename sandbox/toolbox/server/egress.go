@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/netip"
 	"slices"
 	"sync"
@@ -25,9 +26,9 @@ type Network struct {
 }
 
 // OpenNetwork takes over DNS at an address such as 127.0.0.1:53.
-func OpenNetwork(address string) (*Network, error) {
+func OpenNetwork(ctx context.Context, address string) (*Network, error) {
 	n := &Network{}
-	dns, err := listenDNS(address, n)
+	dns, err := listenDNS(ctx, address, n)
 	if err != nil {
 		return nil, err
 	}

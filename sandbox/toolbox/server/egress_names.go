@@ -2,6 +2,7 @@ package server
 
 import (
 	"container/list"
+	"context"
 	"errors"
 	"net"
 	"net/netip"
@@ -66,9 +67,10 @@ func (e *egress) address(name string) (netip.Addr, error) {
 		e.forget(e.recent.Back())
 	}
 	host := &hostName{name: name, addr: e.free()}
+	var config net.ListenConfig
 	for _, port := range e.ports {
 		// A program of the sandbox may have the port at all addresses: then it talks to itself.
-		if listener, err := net.Listen("tcp4", netip.AddrPortFrom(host.addr, port).String()); err == nil {
+		if listener, err := config.Listen(context.Background(), "tcp4", netip.AddrPortFrom(host.addr, port).String()); err == nil {
 			host.listeners = append(host.listeners, listener)
 			e.session.work.Go(func() { e.acceptLoop(listener, name, port) })
 		}

@@ -18,7 +18,7 @@ const (
 	// maxWalk bounds the entries that one walk looks at.
 	maxWalk = 500_000
 	// maxDepth bounds the folders above an entry. To open a folder costs as much as it is deep.
-	maxDepth = 512
+	maxDepth = 256
 )
 
 // errStop ends a walk early without being a failure.

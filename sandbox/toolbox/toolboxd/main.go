@@ -83,7 +83,7 @@ func openNetwork() (network *server.Network, closeIt func()) {
 	if os.Getpid() != 1 {
 		return nil, func() {}
 	}
-	network, err := server.OpenNetwork(dnsAddress)
+	network, err := server.OpenNetwork(context.Background(), dnsAddress)
 	if err != nil {
 		return nil, func() {}
 	}
