@@ -29,6 +29,14 @@ func setup(t *testing.T, change ...func(*mirror.Options)) *bundle {
 	b := &bundle{server: mirrortest.NewServer(t), log: &strings.Builder{}, dir: t.TempDir()}
 	b.repo = b.server.Repository(t, 7, "octo-org", "widgets")
 	head := b.server.Commit(t, b.repo, "main", map[string]string{"README.md": "widgets\n", "bin/run*": "#!/bin/sh\n", "link": "->README.md"})
+	b.session = newSession(b.repo, head)
+	b.open(t, change...)
+	return b
+}
+
+// open makes the mirror of the bundle's folder, also once more with other options.
+func (b *bundle) open(t *testing.T, change ...func(*mirror.Options)) {
+	t.Helper()
 	o := mirror.Options{
 		Dir: b.dir, GitURL: b.server.GitURL, Tokens: b.server, CloneDepth: 50,
 		Log: slog.New(slog.NewTextHandler(b.log, nil)),
@@ -36,12 +44,10 @@ func setup(t *testing.T, change ...func(*mirror.Options)) *bundle {
 	for _, f := range change {
 		f(&o)
 	}
-	m, err := mirror.New(o)
-	if err != nil {
+	var err error
+	if b.mirror, err = mirror.New(o); err != nil {
 		t.Fatal(err)
 	}
-	b.mirror, b.session = m, newSession(b.repo, head)
-	return b
 }
 
 func newSession(repo core.Repository, base string) core.ChatSession {

@@ -108,10 +108,7 @@ func TestFetch_EndsWhateverTheServerDoes(t *testing.T) {
 			if left := partial(t, b.dir); len(left) > 0 {
 				t.Errorf("left behind: %v", left)
 			}
-			if c.code == "clone_too_large" { // another branch of it is small enough
-				b.session.BaseBranch = "small"
-				b.session.BaseSHA = b.server.Commit(t, b.repo, "small", map[string]string{"README.md": "small\n"})
-			}
+			b.open(t) // a busy machine may need longer than the limits that the fault was to meet
 			b.server.Fault(nil)
 			b.checkout(t, b.session)
 		})
