@@ -44,7 +44,7 @@ func TestCreateSession_KeepsWhatItWasGiven(t *testing.T) {
 	want := in.Session
 	want.Branch = core.BranchFor(want.ID)
 	want.LastSequence = 2
-	want.EgressMode = core.EgressNone // nothing is open that nobody opened
+	want.EgressMode = core.EgressNone                               // nothing is open that nobody opened
 	want.Repository.CanPull, want.Repository.CanPush = false, false // a person's permissions are not stored
 	want.CreatedAt, want.UpdatedAt = got.CreatedAt, got.UpdatedAt
 	if diff := cmp.Diff(want, got); diff != "" {
