@@ -231,9 +231,6 @@ func limitControls() []control {
 			name: "file limits", why: "no core dumps, which hold memory, and a bounded number of open files",
 			set: func(m *made) {
 				m.host.Ulimits = []*units.Ulimit{{Name: "core"}, {Name: "nofile", Soft: 4096, Hard: 4096}}
-				if m.limits.DiskBytes > 0 { // no single file grows above the workspace's budget
-					m.host.Ulimits = append(m.host.Ulimits, &units.Ulimit{Name: "fsize", Soft: m.limits.DiskBytes, Hard: m.limits.DiskBytes})
-				}
 				if m.runtime == gvisor { // see pidsLimit
 					m.host.Ulimits = append(m.host.Ulimits, &units.Ulimit{Name: "nproc", Soft: m.limits.PIDs, Hard: m.limits.PIDs})
 				}
