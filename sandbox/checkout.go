@@ -18,7 +18,7 @@ func (p *provision) checkout(ctx context.Context, ws core.PlatformWorkspace) err
 		return err
 	}
 	base, began := p.base, time.Now()
-	stop := context.AfterFunc(ctx, func() { _ = base.pack.Close() }) // a producer that hangs must not hold the turn
+	stop := context.AfterFunc(ctx, base.drop) // a producer that hangs must not hold the turn
 	err := ws.Checkout(ctx, base.spec, base.pack)
 	stop()
 	if err != nil {

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"io"
+	"sync"
 	"time"
 
 	"agent-sandboxing/core"
@@ -17,6 +18,7 @@ type fetch struct {
 	pack io.ReadCloser
 	took time.Duration
 	err  error
+	over sync.Once // the pack is closed
 }
 
 func (p *provision) fetch(ctx context.Context) *fetch {
@@ -44,6 +46,11 @@ func (f *fetch) wait(ctx context.Context) error {
 	}
 }
 
+// drop ends the reading of a pack that wait has promised; whoever reads it notices.
+func (f *fetch) drop() {
+	f.over.Do(func() { _ = f.pack.Close() }) // what was read is all that counts
+}
+
 // close ends the producer. Closing twice is fine.
 func (f *fetch) close() {
 	if f == nil {
@@ -52,7 +59,6 @@ func (f *fetch) close() {
 	f.stop()
 	<-f.done
 	if f.pack != nil {
-		_ = f.pack.Close() // what was read is all that counts
-		f.pack = nil
+		f.drop()
 	}
 }
