@@ -98,7 +98,7 @@ const checkWithin = time.Minute
 func examine(ctx context.Context, cfg config.Config) []finding {
 	var all []finding
 	for _, check := range []func(context.Context, config.Config) []finding{
-		checkConfiguration, checkDatabase, checkGit, checkGitHub, checkModel, checkDisk, checkToolbox, checkDocker,
+		checkConfiguration, checkDatabase, checkGit, checkGitHub, checkModel, checkDisk, checkToolbox, checkNetwork, checkDocker,
 	} {
 		one, cancel := context.WithTimeout(ctx, checkWithin)
 		all = append(all, check(one, cfg)...)
@@ -112,6 +112,19 @@ func checkConfiguration(context.Context, config.Config) []finding {
 		return []finding{{"configuration", absent, strings.ReplaceAll(err.Error(), "\n", "; "), "Set these variables; OPERATIONS.md describes each."}}
 	}
 	return []finding{{"configuration", fine, "complete for serve", ""}}
+}
+
+// checkNetwork says what sandboxes may reach, so that a mistyped variable shows.
+func checkNetwork(_ context.Context, cfg config.Config) []finding {
+	detail := map[core.EgressMode]string{
+		core.EgressOpen:      "open: sessions may reach any public host",
+		core.EgressAllowlist: fmt.Sprintf("allowlist: sessions may reach %d hosts of EGRESS_ALLOW and those of their repository", len(cfg.Egress.EgressAllow)),
+		core.EgressNone:      "none: sessions reach nothing",
+	}[cfg.Egress.EgressMode]
+	if n := len(cfg.Egress.EgressAllowPrivate); n > 0 {
+		detail += fmt.Sprintf("; EGRESS_ALLOW_PRIVATE opens %d that are not public", n)
+	}
+	return []finding{{"network", fine, detail, ""}}
 }
 
 func checkDatabase(ctx context.Context, cfg config.Config) []finding {

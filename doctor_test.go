@@ -146,3 +146,16 @@ func TestDoctor_FailsOnWhatIsAbsentAndStrictlyOnWhatIsDegraded(t *testing.T) {
 		}
 	}
 }
+
+func TestDoctor_SaysWhatSandboxesReach(t *testing.T) {
+	t.Parallel()
+	for want, vars := range map[string]map[string]string{
+		"open: sessions may reach any public host":                                            {},
+		"allowlist: sessions may reach 2 hosts of EGRESS_ALLOW and those of their repository": {"EGRESS_MODE": "allowlist", "EGRESS_ALLOW": "a.example.com,*.b.example.com"},
+		"none: sessions reach nothing; EGRESS_ALLOW_PRIVATE opens 1 that are not public":      {"EGRESS_MODE": "none", "EGRESS_ALLOW_PRIVATE": "mirror.example.com:8443"},
+	} {
+		if got := checkNetwork(t.Context(), doctorConfig(t, vars)); len(got) != 1 || got[0].detail != want {
+			t.Errorf("%v: %+v", vars, got)
+		}
+	}
+}
