@@ -21,6 +21,7 @@ type connection struct {
 	target  target
 	program *metered
 	asked   atomic.Bool // HTTP: a request was read
+	record  func()      // tells the recorder, once
 
 	mu      sync.Mutex
 	decided Rule // the first refusal counts
@@ -34,11 +35,13 @@ func (r refused) Error() string { return string(r.rule) }
 // refuse ends what the connection may do; the first rule is the one that counts.
 func (c *connection) refuse(rule Rule) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.decided == "" || c.decided.allows() {
 		c.decided = rule
 	}
-	return refused{c.decided}
+	decided := c.decided
+	c.mu.Unlock()
+	c.record()
+	return refused{decided}
 }
 
 func (c *connection) rule() Rule {

@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -43,7 +44,8 @@ type Policies interface {
 	EgressPolicy(ctx context.Context, id core.SessionID) (core.EgressPolicy, error)
 }
 
-// Recorder is told of each connection, once, when it is over or refused. It must not block. The
+// Recorder is told of each connection, once, when it is over, or before the program learns that it is
+// refused. It must not block. The
 // record's MessageID is empty: the recorder knows which turn it was.
 type Recorder interface {
 	RecordEgress(r core.EgressRecord)
@@ -125,17 +127,22 @@ func (s session) Connect(ctx context.Context, name string, port uint16, program 
 	defer s.running.Add(-1)
 	began := time.Now()
 	full := s.running.Add(1) > maxConnections
-	c.decided = s.judge(ctx, c.target, full)
-	c.serve(ctx)
-	s.recorder.RecordEgress(core.EgressRecord{
-		SessionID: s.id,
-		Host:      name,
-		Port:      int(port),
-		Allowed:   c.allowed(),
-		Rule:      string(c.rule()),
-		Sent:      c.program.sent.Load(),
-		Received:  c.program.received.Load(),
-		StartedAt: began,
-		EndedAt:   time.Now(),
+	c.record = sync.OnceFunc(func() {
+		s.recorder.RecordEgress(core.EgressRecord{
+			SessionID: s.id,
+			Host:      name,
+			Port:      int(port),
+			Allowed:   c.allowed(),
+			Rule:      string(c.rule()),
+			Sent:      c.program.sent.Load(),
+			Received:  c.program.received.Load(),
+			StartedAt: began,
+			EndedAt:   time.Now(),
+		})
 	})
+	if c.decided = s.judge(ctx, c.target, full); !c.allowed() {
+		c.record()
+	}
+	c.serve(ctx)
+	c.record()
 }
