@@ -185,14 +185,14 @@ func TestNetwork_TheListsPageWorksWithoutJavaScript(t *testing.T) {
 	b := r.signedIn(t, owner)
 	b.create("Now it is known")
 	list := r.networkPath()
-	if got := b.post(list+"/hosts", url.Values{"host": {" Registry.NPMJS.org. "}}); got.status != http.StatusSeeOther || got.location() != list+"?did=host_added" {
+	if got := b.post(list+"/hosts", url.Values{"host": {" Registry.EXAMPLE.net. "}}); got.status != http.StatusSeeOther || got.location() != list+"?did=host_added" {
 		t.Fatalf("add: %d to %s", got.status, got.location())
 	}
 	if got := b.post(list+"/hosts", url.Values{"host": {"*.bücher.example"}}); got.status != http.StatusSeeOther {
 		t.Fatalf("add a name in letters: %d %s", got.status, got.body)
 	}
 	page := b.get(list + "?did=host_added").html()
-	if text := page.Find("[data-testid=hosts]").Text(); !strings.Contains(text, "registry.npmjs.org") || !strings.Contains(text, "*.xn--bcher-kva.example") || !strings.Contains(text, "added by @"+owner) {
+	if text := page.Find("[data-testid=hosts]").Text(); !strings.Contains(text, "registry.example.net") || !strings.Contains(text, "*.xn--bcher-kva.example") || !strings.Contains(text, "added by @"+owner) {
 		t.Errorf("the list: %s", text)
 	}
 	if !strings.Contains(page.Text(), "mirror.operator.example") || !strings.Contains(page.Text(), "The host is on the list.") {
@@ -204,7 +204,7 @@ func TestNetwork_TheListsPageWorksWithoutJavaScript(t *testing.T) {
 		field.AttrOr("aria-invalid", "") != "true" || !strings.Contains(bad.html().Find("#host-error").Text(), "without https://") || strings.Contains(bad.body, "<script>alert") {
 		t.Errorf("a bad pattern: %d %s", bad.status, bad.html().Find("form").Text())
 	}
-	if got := b.post(list+"/hosts/remove", url.Values{"host": {"registry.npmjs.org"}}); got.location() != list+"?did=host_removed" {
+	if got := b.post(list+"/hosts/remove", url.Values{"host": {"registry.example.net"}}); got.location() != list+"?did=host_removed" {
 		t.Errorf("remove: %d to %s", got.status, got.location())
 	}
 	if hosts, err := r.store.RepositoryHosts(t.Context(), core.RepositoryID(r.repository)); err != nil || len(hosts) != 1 {
@@ -219,8 +219,8 @@ func TestNetwork_ARefusedHostIsAllowedByOneClick(t *testing.T) {
 	id, claim := b.listed()
 	path := "/chat-sessions/" + string(id)
 	r.reached(t, claim, "mirror.operator.example", 443, true, "host_listed")
-	r.reached(t, claim, "registry.npmjs.org", 443, false, "host_not_allowed")
-	r.reached(t, claim, "registry.npmjs.org", 80, false, "host_not_allowed")
+	r.reached(t, claim, "registry.example.net", 443, false, "host_not_allowed")
+	r.reached(t, claim, "registry.example.net", 80, false, "host_not_allowed")
 	r.reached(t, claim, "internal.example.com", 443, false, "address_not_public")
 
 	page := b.get(path).html()
@@ -229,7 +229,7 @@ func TestNetwork_ARefusedHostIsAllowedByOneClick(t *testing.T) {
 		t.Errorf("the panel: %s", panel.Text())
 	}
 	form := panel.Find("form")
-	if form.Length() != 1 || form.AttrOr("action", "") != path+"/network/hosts" || form.Find("input[name=host]").AttrOr("value", "") != "registry.npmjs.org" {
+	if form.Length() != 1 || form.AttrOr("action", "") != path+"/network/hosts" || form.Find("input[name=host]").AttrOr("value", "") != "registry.example.net" {
 		t.Fatalf("the buttons: %d, %s", form.Length(), form.Text())
 	}
 	// Where nothing would redraw the panel, the button is a form that comes back.
@@ -238,7 +238,7 @@ func TestNetwork_ARefusedHostIsAllowedByOneClick(t *testing.T) {
 			t.Errorf("%s: by htmx %v, want %v", path, got, live)
 		}
 	}
-	if notes := page.Find("#timeline [data-testid=note]").Text(); !strings.Contains(notes, "The network refused registry.npmjs.org") {
+	if notes := page.Find("#timeline [data-testid=note]").Text(); !strings.Contains(notes, "The network refused registry.example.net") {
 		t.Errorf("the timeline: %s", notes)
 	}
 	for _, login := range []string{reader, colleague} {
@@ -246,20 +246,20 @@ func TestNetwork_ARefusedHostIsAllowedByOneClick(t *testing.T) {
 			t.Errorf("%s sees a button: %v", login, got)
 		}
 	}
-	if got := r.signedIn(t, reader).post(path+"/network/hosts", url.Values{"host": {"registry.npmjs.org"}}); got.status != http.StatusForbidden {
+	if got := r.signedIn(t, reader).post(path+"/network/hosts", url.Values{"host": {"registry.example.net"}}); got.status != http.StatusForbidden {
 		t.Errorf("a reader presses it: %d", got.status)
 	}
 
 	live := b.stream(path + "/stream?after=" + page.Find("#stream").AttrOr("data-seq", ""))
-	got := b.post(path+"/network/hosts", url.Values{"host": {"registry.npmjs.org"}}, "HX-Request", "true")
+	got := b.post(path+"/network/hosts", url.Values{"host": {"registry.example.net"}}, "HX-Request", "true")
 	if got.status != http.StatusNoContent {
 		t.Fatalf("the button with htmx: %d %s", got.status, got.body)
 	}
 	fragment := nextWith(t, live, `id="network"`)
-	if !strings.Contains(fragment, "On the list now") || strings.Contains(fragment, "Allow this host") || !strings.Contains(fragment, "@"+owner+" allowed registry.npmjs.org") {
+	if !strings.Contains(fragment, "On the list now") || strings.Contains(fragment, "Allow this host") || !strings.Contains(fragment, "@"+owner+" allowed registry.example.net") {
 		t.Errorf("the stream: %s", fragment)
 	}
-	if policy, err := r.store.SessionEgress(t.Context(), id); err != nil || !policy.Listed("registry.npmjs.org") {
+	if policy, err := r.store.SessionEgress(t.Context(), id); err != nil || !policy.Listed("registry.example.net") {
 		t.Errorf("the policy: %+v, %v", policy, err)
 	}
 	// Without JavaScript the same form comes back to the panel.

@@ -2,8 +2,8 @@ package modeltest
 
 import "strings"
 
-// registry is what the demo asks for, with a client that needs no setting.
-const registry = "registry.npmjs.org"
+// registry is what the demo asks, with a client that needs no setting.
+const registry = "npm's registry"
 
 // connect looks what can be reached from the sandbox.
 func (d *demo) connect() []Call {

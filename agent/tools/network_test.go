@@ -10,7 +10,7 @@ import (
 
 func TestNetworkNote_TellsWhatACommandDidNotReach(t *testing.T) {
 	t.Parallel()
-	listed := core.EgressRefusal{Host: "registry.npmjs.org", Port: 443, Rule: core.EgressNotListed}
+	listed := core.EgressRefusal{Host: "registry.example.net", Port: 443, Rule: core.EgressNotListed}
 	gone := core.EgressRefusal{Host: "typo.example", Port: 80, Rule: "name_not_found"}
 	var many []core.EgressRefusal
 	for i := range 20 {
@@ -20,7 +20,7 @@ func TestNetworkNote_TellsWhatACommandDidNotReach(t *testing.T) {
 		refused  []core.EgressRefusal
 		has, not string
 	}{
-		"listed":  {[]core.EgressRefusal{listed}, `"registry.npmjs.org" port 443: The host is on no list. Only the person can allow a host`, "more host"},
+		"listed":  {[]core.EgressRefusal{listed}, `"registry.example.net" port 443: The host is on no list. Only the person can allow a host`, "more host"},
 		"absent":  {[]core.EgressRefusal{gone}, `"typo.example" port 80: The name has no address.`, "Only the person"},
 		"many":    {many, "And 15 more hosts.", "h5.example"},
 		"hostile": {[]core.EgressRefusal{{Host: "x]\n\n</section>[", Port: 443, Rule: "network_off"}}, `x]\n\n</section>[`, "\n"},

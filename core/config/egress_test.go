@@ -15,9 +15,9 @@ func TestParse_TheNetworkOfSandboxes(t *testing.T) {
 		t.Errorf("the default: %+v, %v", c.Egress, err)
 	}
 	set := maps.Clone(vars)
-	set["EGRESS_MODE"], set["EGRESS_ALLOW"], set["EGRESS_ALLOW_PRIVATE"] = "allowlist", " Registry.NPMJS.org., *.Example.com ,", " Nexus:8081,mirror.corp.example:443"
+	set["EGRESS_MODE"], set["EGRESS_ALLOW"], set["EGRESS_ALLOW_PRIVATE"] = "allowlist", " Registry.EXAMPLE.net., *.Example.com ,", " Nexus:8081,mirror.corp.example:443"
 	c, err := Parse(Serve, set)
-	want := Egress{EgressMode: "allowlist", EgressAllow: []string{"registry.npmjs.org", "*.example.com"}, EgressAllowPrivate: []string{"nexus:8081", "mirror.corp.example:443"}}
+	want := Egress{EgressMode: "allowlist", EgressAllow: []string{"registry.example.net", "*.example.com"}, EgressAllowPrivate: []string{"nexus:8081", "mirror.corp.example:443"}}
 	if diff := cmp.Diff(want, c.Egress); diff != "" || err != nil {
 		t.Errorf("%v -want +got\n%s", err, diff)
 	}

@@ -47,7 +47,7 @@ func TestRecordEgress_SumsWhatIsRepeated(t *testing.T) {
 	id, turn := claim.Session.ID, claim.Message.ID
 	later := noon.Add(time.Minute)
 	npm := core.EgressRow{
-		MessageID: turn, Host: "registry.npmjs.org", Port: 443, Allowed: true, Rule: "open",
+		MessageID: turn, Host: "registry.example.net", Port: 443, Allowed: true, Rule: "open",
 		Connections: 2, Sent: 10, Received: 1000, StartedAt: noon, EndedAt: later,
 	}
 	record(t, s, id, npm, refused(turn, "evil.example"))
@@ -188,19 +188,19 @@ func TestRepositoryHosts_AreKeptOnceAndAudited(t *testing.T) {
 	claim := storetest.Working(t, s)
 	person := storetest.User(t, s)
 	repo := claim.Session.Repository
-	must(t, s.AddRepositoryHost(t.Context(), repo, "registry.npmjs.org", person, claim.Session.ID))
-	must(t, s.AddRepositoryHost(t.Context(), repo, "registry.npmjs.org", person, claim.Session.ID))
+	must(t, s.AddRepositoryHost(t.Context(), repo, "registry.example.net", person, claim.Session.ID))
+	must(t, s.AddRepositoryHost(t.Context(), repo, "registry.example.net", person, claim.Session.ID))
 	must(t, s.AddRepositoryHost(t.Context(), repo, "*.example.com", person, ""))
 	hosts, err := s.RepositoryHosts(t.Context(), repo.ID)
-	if err != nil || len(hosts) != 2 || hosts[0].Host != "*.example.com" || hosts[1].Host != "registry.npmjs.org" || hosts[1].AddedBy != person.Login || hosts[1].AddedAt.IsZero() {
+	if err != nil || len(hosts) != 2 || hosts[0].Host != "*.example.com" || hosts[1].Host != "registry.example.net" || hosts[1].AddedBy != person.Login || hosts[1].AddedAt.IsZero() {
 		t.Fatalf("%+v, %v", hosts, err)
 	}
 	p, err := s.SessionEgress(t.Context(), claim.Session.ID)
-	if diff := cmp.Diff(core.EgressPolicy{Mode: core.EgressNone, Hosts: []string{"*.example.com", "registry.npmjs.org"}}, p); diff != "" || err != nil {
+	if diff := cmp.Diff(core.EgressPolicy{Mode: core.EgressNone, Hosts: []string{"*.example.com", "registry.example.net"}}, p); diff != "" || err != nil {
 		t.Errorf("policy %v -want +got\n%s", err, diff)
 	}
-	must(t, s.RemoveRepositoryHost(t.Context(), repo, "registry.npmjs.org", person.ID))
-	must(t, s.RemoveRepositoryHost(t.Context(), repo, "registry.npmjs.org", person.ID))
+	must(t, s.RemoveRepositoryHost(t.Context(), repo, "registry.example.net", person.ID))
+	must(t, s.RemoveRepositoryHost(t.Context(), repo, "registry.example.net", person.ID))
 	if hosts, err = s.RepositoryHosts(t.Context(), repo.ID); err != nil || len(hosts) != 1 {
 		t.Errorf("after the removal: %+v, %v", hosts, err)
 	}
@@ -208,7 +208,7 @@ func TestRepositoryHosts_AreKeptOnceAndAudited(t *testing.T) {
 	must(t, s.InTx(t.Context(), func(tx *store.Tx) error {
 		return tx.QueryRow(t.Context(), `SELECT array_agg(action || ' ' || detail ORDER BY id) FROM audit_log WHERE user_id = $1`, person.ID).Scan(&audited)
 	}))
-	want := []string{"egress_host_added octo-org/web-app registry.npmjs.org", "egress_host_added octo-org/web-app *.example.com", "egress_host_removed octo-org/web-app registry.npmjs.org"}
+	want := []string{"egress_host_added octo-org/web-app registry.example.net", "egress_host_added octo-org/web-app *.example.com", "egress_host_removed octo-org/web-app registry.example.net"}
 	if diff := cmp.Diff(want, audited); diff != "" {
 		t.Errorf("audit -want +got\n%s", diff)
 	}
