@@ -292,7 +292,10 @@ func (j *journey) publishAgain() error {
 		return err
 	}
 	deadline := time.Now().Add(time.Minute)
+	look := time.NewTicker(500 * time.Millisecond) // who asks faster than ten times a second is told to wait
+	defer look.Stop()
 	for {
+		<-look.C
 		events, err := j.events(j.page, j.session)
 		if err != nil {
 			return err
