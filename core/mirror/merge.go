@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -23,7 +22,7 @@ func (q *Quarantine) Merge(ctx context.Context, ours, theirs string) (tree strin
 	}
 	names := strings.Split(strings.TrimRight(string(out), "\x00"), "\x00")
 	if !isSHA(names[0]) {
-		return "", nil, rejected(fmt.Errorf("merge-tree wrote no tree"))
+		return "", nil, rejected(errors.New("merge-tree wrote no tree"))
 	}
 	if err != nil {
 		return "", names[1:], nil
@@ -31,9 +30,9 @@ func (q *Quarantine) Merge(ctx context.Context, ours, theirs string) (tree strin
 	return names[0], nil, nil
 }
 
-// Ahead counts the commits of head that commit does not have.
+// Ahead counts the commits of head that commit does not have, merges left out.
 func (q *Quarantine) Ahead(ctx context.Context, commit, head string) (int, error) {
-	line, err := q.m.git.line(ctx, call{dir: q.dir, config: hostileConfig, args: []string{"rev-list", "--count", commit + ".." + head}})
+	line, err := q.m.git.line(ctx, call{dir: q.dir, config: hostileConfig, args: []string{"rev-list", "--count", "--no-merges", commit + ".." + head}})
 	if err != nil {
 		return 0, err
 	}

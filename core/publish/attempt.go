@@ -26,8 +26,9 @@ type attempt struct {
 	network core.EgressSummary // what the sandbox has reached
 	head    string             // of the session's branch on GitHub, "" when absent
 
-	merged int      // commits of others that were merged
-	theirs []string // the trees before and after that merge
+	request string // the text of the message that was worked on last
+	line    string // see ownLine
+	merge   *merge // with what others pushed, nil when there was nothing to merge
 }
 
 func (a *attempt) run(ctx context.Context, ws core.PlatformWorkspace) (core.PublishResult, error) {
@@ -76,6 +77,9 @@ func (a *attempt) look(ctx context.Context) error {
 		return err
 	}
 	a.pull = ours(found, a.known)
+	if a.request, err = a.store.LastRequest(ctx, a.session.ID); err != nil {
+		return err
+	}
 	if a.network, err = a.store.Egress(ctx, a.session.ID, 0); err != nil {
 		return err
 	}
@@ -160,10 +164,7 @@ func (a *attempt) push(ctx context.Context, ws core.PlatformWorkspace) (core.Pub
 	if err := a.send(ctx, q); err != nil {
 		return core.PublishResult{}, err
 	}
-	if err := a.bring(ctx, q, ws); err != nil {
-		return core.PublishResult{}, err
-	}
-	changes, err := q.Changes(ctx, q.Base, a.p.TreeSHA)
+	changes, err := a.bring(ctx, q, ws, set)
 	if err != nil {
 		return core.PublishResult{}, err
 	}
@@ -192,11 +193,7 @@ func (a *attempt) fetch(ctx context.Context, q *mirror.Quarantine) (tree string,
 
 // write makes a commit of this attempt; a repeat with the same trees makes the same one.
 func (a *attempt) write(ctx context.Context, q *mirror.Quarantine, c mirror.Commit) (string, error) {
-	request, err := a.store.LastRequest(ctx, a.session.ID)
-	if err != nil {
-		return "", err
-	}
-	c.Message, c.Name, c.Email, c.When = a.commitMessage(request), a.bot.Name, a.bot.Email, a.p.CreatedAt
+	c.Message, c.Name, c.Email, c.When = a.commitMessage(a.request), a.bot.Name, a.bot.Email, a.p.CreatedAt
 	return q.Commit(ctx, c)
 }
 
@@ -245,18 +242,11 @@ func (a *attempt) pushed(ctx context.Context) error {
 // unchanged ends an attempt whose changes GitHub has already, perhaps with those of others. A pull
 // request that an earlier attempt could not open any more is opened now.
 func (a *attempt) unchanged(ctx context.Context, q *mirror.Quarantine, ws core.PlatformWorkspace, set selection) (core.PublishResult, error) {
-	line, err := a.ownLine(ctx, q)
-	if err != nil {
-		return core.PublishResult{}, err
+	a.p.TreeSHA, a.p.CommitSHA, a.p.RemoteBefore, a.p.WorkCommit = set.tree, a.head, a.head, a.line
+	if a.merge != nil {
+		a.p.TreeSHA = a.merge.both
 	}
-	a.p.CommitSHA, a.p.RemoteBefore, a.p.WorkCommit = a.head, a.head, line
-	if a.p.TreeSHA = set.tree; a.merged > 0 {
-		a.p.TreeSHA = a.theirs[1]
-	}
-	if err := a.bring(ctx, q, ws); err != nil {
-		return core.PublishResult{}, err
-	}
-	changes, err := q.Changes(ctx, q.Base, a.p.TreeSHA)
+	changes, err := a.bring(ctx, q, ws, set)
 	if err != nil {
 		return core.PublishResult{}, err
 	}

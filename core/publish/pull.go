@@ -84,7 +84,10 @@ func (a *attempt) finish(ctx context.Context, outcome core.PublishOutcome, pr co
 	for i, c := range changes {
 		files[i] = c.ChangedFile
 	}
-	result := core.PublishResult{Outcome: outcome, Number: pr.Number, URL: pr.URL, Files: len(files), LeftOut: a.p.LeftOut, Merged: a.merged}
+	result := core.PublishResult{Outcome: outcome, Number: pr.Number, URL: pr.URL, Files: len(files), LeftOut: a.p.LeftOut}
+	if a.merge != nil {
+		result.Merged = a.merge.commits
+	}
 	result.Additions, result.Deletions = core.Totals(files)
 
 	pr.SessionID, pr.HeadSHA = a.session.ID, a.p.CommitSHA

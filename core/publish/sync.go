@@ -11,11 +11,17 @@ import (
 )
 
 const (
-	maxSyncPatch    = core.MaxWrite // bytes of others' changes that are brought into the workspace
-	maxNamed        = 20            // paths in an event
-	maxConflicts    = 50            // paths kept of a conflict
-	syncApplyFailed = "the workspace could not take over the changes of others"
+	maxSyncPatch = core.MaxWrite // bytes of others' changes that are brought into the workspace
+	maxNamed     = 20            // paths in an event
+	maxConflicts = 50            // paths kept of a conflict
 )
+
+// merge is what a merge with the branch on GitHub came to.
+type merge struct {
+	commits int    // that others had pushed
+	own     string // the session's tree
+	both    string // the tree with theirs
+}
 
 // ownLine is the newest commit of this session that lies in the head on GitHub and holds the session's
 // own tree. remote_changed when the branch was never this session's, branch_rewritten when it is not
@@ -51,40 +57,40 @@ func (a *attempt) onTop(ctx context.Context, q *mirror.Quarantine, set selection
 	if err != nil {
 		return false, err
 	}
-	line, err := a.ownLine(ctx, q)
-	if err != nil {
+	if a.line, err = a.ownLine(ctx, q); err != nil {
 		return false, err
 	}
 	if published == set.tree {
 		return true, nil
 	}
-	if line == a.head {
+	if a.line == a.head {
 		return false, a.commit(ctx, q, mirror.Commit{Tree: set.tree, Parent: a.head}, "")
 	}
-	own, err := a.write(ctx, q, mirror.Commit{Tree: set.tree, Parent: line})
+	own, err := a.write(ctx, q, mirror.Commit{Tree: set.tree, Parent: a.line})
 	if err != nil {
 		return false, err
 	}
-	merged, conflicts, err := q.Merge(ctx, a.head, own)
+	both, conflicts, err := q.Merge(ctx, a.head, own)
 	if err != nil {
 		return false, err
 	}
 	if len(conflicts) > 0 {
-		return false, a.conflict(ctx, q, line, conflicts)
+		return false, a.conflict(ctx, q, conflicts)
 	}
-	if a.merged, err = q.Ahead(ctx, own, a.head); err != nil {
+	commits, err := q.Ahead(ctx, own, a.head)
+	if err != nil {
 		return false, err
 	}
-	a.theirs = []string{set.tree, merged}
-	if merged == published {
+	a.merge = &merge{commits: commits, own: set.tree, both: both}
+	if both == published {
 		return true, nil
 	}
-	return false, a.commit(ctx, q, mirror.Commit{Tree: merged, Parent: a.head, Merged: own}, own)
+	return false, a.commit(ctx, q, mirror.Commit{Tree: both, Parent: a.head, Merged: own}, own)
 }
 
 // conflict keeps what the others changed where it does not go together with the session's work.
-func (a *attempt) conflict(ctx context.Context, q *mirror.Quarantine, line string, paths []string) error {
-	patch, err := q.TextPatch(ctx, line, a.head, paths, core.MaxConflictPatch)
+func (a *attempt) conflict(ctx context.Context, q *mirror.Quarantine, paths []string) error {
+	patch, err := q.TextPatch(ctx, a.line, a.head, paths, core.MaxConflictPatch)
 	if err != nil {
 		return err
 	}
@@ -106,31 +112,34 @@ func listed(paths []string) string {
 	return text
 }
 
-// bring takes what others changed into the workspace, so that the agent and the diff see it, and says
-// so. Without it nothing is lost: the next publish merges again from the session's own commit.
-func (a *attempt) bring(ctx context.Context, q *mirror.Quarantine, ws core.PlatformWorkspace) error {
-	if a.merged == 0 {
-		return nil
+// bring takes what others changed into the workspace, so that the agent and the diff see it, says so,
+// and returns all that the pull request changes. What cannot be brought is not lost: the next publish
+// merges again from the session's own commit.
+func (a *attempt) bring(ctx context.Context, q *mirror.Quarantine, ws core.PlatformWorkspace, set selection) ([]mirror.Change, error) {
+	if a.merge == nil {
+		return set.changes, nil
 	}
-	from, to := a.theirs[0], a.theirs[1]
-	changes, err := q.Changes(ctx, from, to)
+	theirs, err := q.Changes(ctx, a.merge.own, a.merge.both)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	event := core.PublicationMerged{PublicationID: a.p.ID, Commits: a.merged, Files: []string{}}
-	for _, c := range changes[:min(len(changes), maxNamed)] {
+	event := core.PublicationMerged{PublicationID: a.p.ID, Commits: a.merge.commits, Files: []string{}}
+	for _, c := range theirs[:min(len(theirs), maxNamed)] {
 		event.Files = append(event.Files, printable(c.Path))
 	}
-	if event.InWorkspace, err = a.apply(ctx, q, ws, from, to); err != nil {
+	if event.InWorkspace, err = a.apply(ctx, q, ws, a.merge.own, a.merge.both); err != nil {
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
-		a.log.WarnContext(ctx, syncApplyFailed, "error", err, "session_id", a.session.ID)
+		a.log.WarnContext(ctx, "bring the changes of others into the workspace", "error", err, "session_id", a.session.ID)
 	}
 	if event.InWorkspace {
 		a.p.WorkCommit = a.p.CommitSHA
 	}
-	return a.store.SavePublication(ctx, a.claim.Lease, a.p, event)
+	if err := a.store.SavePublication(ctx, a.claim.Lease, a.p, event); err != nil {
+		return nil, err
+	}
+	return q.Changes(ctx, q.Base, a.merge.both)
 }
 
 // apply changes the work tree from one tree to another and looks whether it is so. What git in the

@@ -158,10 +158,9 @@ func has(schema *openapi3.SchemaRef, name string) bool {
 	return slices.ContainsFunc(parts, func(part *openapi3.SchemaRef) bool { return has(part, name) })
 }
 
-// Guard is h with each exchange checked; judge is told of every one and of how it
-// breaks the description, and may forgive it. What is not forgiven is answered with status 500 instead,
-// so that it cannot go unnoticed. prefix is the path of
-// the API's base.
+// Guard is h with each exchange checked; judge is told of every one and of how it breaks the
+// description, and may forgive it. What is not forgiven is answered with status 500 instead, so that it
+// cannot go unnoticed. prefix is the path of the API's base.
 func (c *Contract) Guard(prefix string, h http.Handler, judge func(Exchange, error) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
