@@ -2,8 +2,11 @@ package docker_test
 
 import (
 	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -61,6 +64,9 @@ func TestEscapes_AreOpenInAWeakContainer(t *testing.T) {
 		"a user namespace", "being root in a user namespace",
 	}
 	ref := weak(t)
+	if parentHasNoNewPrivileges(t, ref) {
+		closed = append(closed, "no limit on new privileges")
+	}
 	inWeak(t, ref, "chmod u+s /usr/bin/su; ipcmk --shmem 1; "+
 		`python3 -c 'import os, struct; os.setxattr("/usr/bin/su", "security.capability", struct.pack("<IIIII", 0x02000001, 1 << 13, 0, 0, 0))'`)
 	listener := exec.CommandContext(t.Context(), "docker", "exec", "-d", ref, "python3", "-c",
@@ -101,6 +107,27 @@ func weak(t *testing.T) string {
 		args = append(args, "--cap-add", c)
 	}
 	return dockertest.Docker(t, append(args, config.Image)...)
+}
+
+// parentHasNoNewPrivileges tells whether the container's own parent may not gain privileges. That is
+// inherited by every process and can never be taken back (prctl(2)): where the daemon was started under it,
+// no option of a container lifts it.
+func parentHasNoNewPrivileges(t *testing.T, ref string) bool {
+	t.Helper()
+	status := func(pid, field string) string {
+		data, err := os.ReadFile(filepath.Join("/proc", pid, "status"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(data)) {
+			if value, found := strings.CutPrefix(line, field+":"); found {
+				return strings.TrimSpace(value)
+			}
+		}
+		t.Fatalf("process %s has no %s", pid, field)
+		return ""
+	}
+	return status(status(dockertest.Docker(t, "inspect", "--format", "{{.State.Pid}}", ref), "PPid"), "NoNewPrivs") == "1"
 }
 
 func inWeak(t *testing.T, ref, shell string) string {
