@@ -122,7 +122,7 @@ func (b *bench) try(ctx context.Context, r row) bool {
 
 func rows() []row {
 	var all []row
-	for _, group := range [][]row{startRows(), requestRows(), githubRows(), publishRows(), modelRows(), dockerRows(), hostRows(), containerRows(), pointRows(), planeRows(), clockRows(), crashRows(), hostileRows(), raceRows(), secretRows(), singleRows()} {
+	for _, group := range [][]row{startRows(), requestRows(), githubRows(), publishRows(), modelRows(), dockerRows(), hostRows(), containerRows(), poolRows(), pointRows(), planeRows(), clockRows(), crashRows(), hostileRows(), raceRows(), secretRows(), singleRows()} {
 		all = append(all, group...)
 	}
 	return all

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"agent-sandboxing/agent/modeltest"
@@ -137,12 +138,8 @@ func (b *bench) memory(role string) (int, error) {
 }
 
 func pausedBetween(ctx context.Context, b *bench) (string, error) {
-	name := b.newFile()
-	id, err := b.create(ctx, "mdlinks", "file "+name)
+	id, name, err := b.begun(ctx, "mdlinks")
 	if err != nil {
-		return "", err
-	}
-	if _, err := b.ended(ctx, id); err != nil {
 		return "", err
 	}
 	ref, err := b.container(ctx, id)
@@ -157,8 +154,8 @@ func pausedBetween(ctx context.Context, b *bench) (string, error) {
 
 // toolboxStopped stops PID 1 of a sandbox: it is there, and never answers again.
 func toolboxStopped(ctx context.Context, b *bench) (string, error) {
-	return b.duringTurn(ctx, func() error {
-		ref, err := b.container(ctx, b.sessions[0])
+	return b.duringTurn(ctx, func(id string) error {
+		ref, err := b.container(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -167,30 +164,26 @@ func toolboxStopped(ctx context.Context, b *bench) (string, error) {
 			return err
 		}
 		return b.daemon.Signal(ctx, "STOP", pid[0])
-	}, func() error { return nil }, "sandbox_lost")
+	}, nil, "sandbox_lost")
 }
 
 // pausedAndKilled leaves a container paused in the middle of a turn, with nobody who knows why.
 func pausedAndKilled(ctx context.Context, b *bench) (string, error) {
-	return b.duringTurn(ctx, func() error {
-		ref, err := b.container(ctx, b.sessions[0])
+	return b.duringTurn(ctx, func(id string) error {
+		ref, err := b.container(ctx, id)
 		if err != nil {
 			return err
 		}
 		_, err = b.host(ctx, "pause", ref)
-		return errors.Join(err, b.signal(ctx, "worker", 9), b.start("worker", nil))
-	}, func() error { return nil }, "worker_lost")
+		return errors.Join(err, b.signal(ctx, "worker", syscall.SIGKILL), b.start("worker", nil))
+	}, nil, "worker_lost")
 }
 
 // writerDuringPublish publishes while a process that the platform did not start keeps changing a file.
 // What was recorded is what was pushed.
 func writerDuringPublish(ctx context.Context, b *bench) (string, error) {
-	name := b.newFile()
-	id, err := b.create(ctx, "shelf-label", "file "+name)
+	id, name, err := b.begun(ctx, "shelf-label")
 	if err != nil {
-		return "", err
-	}
-	if _, err := b.ended(ctx, id); err != nil {
 		return "", err
 	}
 	ref, err := b.container(ctx, id)
