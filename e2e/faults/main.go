@@ -37,9 +37,9 @@ func main() {
 func command(ctx context.Context) error {
 	repeat := flag.Int("repeat", 1, "how often to go through them, each time on a new Docker daemon")
 	sandboxes := flag.Bool("sandbox", false, "only the thirty faults of sandboxes, with the tests of packages that belong to them")
-	storm := flag.Bool("chaos", false, "kill at random for -duration or -kills, instead of one fault after the other")
+	storm := flag.Bool("chaos", false, "kill at random, instead of one fault after the other")
 	kills := flag.Int("kills", 200, "how many")
-	long := flag.Duration("duration", 8*time.Minute, "how long at most")
+	long := flag.Duration("duration", 5*time.Minute, "over how long they are spread")
 	flag.Parse()
 	if *storm {
 		return runChaos(ctx, *kills, *long)

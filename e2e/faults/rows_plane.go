@@ -26,6 +26,7 @@ func planeRows() []row {
 		}},
 		{"F24: two workers on one host, one of them killed", twoWorkers},
 		{"F25: the host has room for one sandbox", oneRoom},
+		{"F25: the host's disk is almost full", lowDisk},
 	}
 }
 
@@ -142,4 +143,24 @@ func oneRoom(ctx context.Context, b *bench) (string, error) {
 		failures = append(failures, b.goesOn(ctx, id, names[i]))
 	}
 	return "waited", errors.Join(append(failures, b.newWorker(ctx, nil))...)
+}
+
+// lowDisk has a host whose reserve is more than it has. A new sandbox is refused before anything of it is
+// made.
+func lowDisk(ctx context.Context, b *bench) (string, error) {
+	if err := b.newWorker(ctx, map[string]string{"SANDBOX_DISK_RESERVE": "1000000000"}); err != nil { // MiB
+		return "", err
+	}
+	id, err := b.create(ctx, "mdlinks", "file "+b.newFile())
+	if err != nil {
+		return "", err
+	}
+	code, err := b.failed(ctx, id, "disk_low")
+	if made, listing := b.host(ctx, "ps", "-aq", "--filter", "label=agent-sandboxing.session="+id); err == nil && len(made) > 0 {
+		err = errors.Join(listing, fmt.Errorf("%d containers were made", len(made)))
+	}
+	if err := errors.Join(err, b.newWorker(ctx, nil)); err != nil {
+		return code, err
+	}
+	return code, b.goesOn(ctx, id)
 }
