@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -52,16 +51,9 @@ func runChaos(ctx context.Context, limit int, long time.Duration) (err error) {
 	if err != nil {
 		return err
 	}
+	defer func() { err = b.end(ctx, err) }()
 	b.patience, b.look = 10*time.Minute, time.Second
 	b.env["SANDBOX_MAX_RUNNING"] = "8"
-	defer func() {
-		err = errors.Join(err, b.close(context.WithoutCancel(ctx)))
-		if err == nil {
-			err = os.RemoveAll(b.dir)
-		} else {
-			err = fmt.Errorf("%w; the logs are in %s", err, b.dir)
-		}
-	}()
 	c := &chaos{bench: b, kills: map[string]int{}}
 	if err := c.begin(ctx); err != nil {
 		return err

@@ -71,13 +71,7 @@ func run(ctx context.Context, all []row, only string, sandboxes bool) (err error
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err = errors.Join(err, b.close(context.WithoutCancel(ctx))); err == nil {
-			err = os.RemoveAll(b.dir)
-		} else {
-			err = fmt.Errorf("%w; the logs are in %s", err, b.dir)
-		}
-	}()
+	defer func() { err = b.end(ctx, err) }()
 	total, good := 0, map[string]bool{}
 	for _, r := range all {
 		if !chosen.MatchString(r.name) {

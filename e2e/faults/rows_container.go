@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"agent-sandboxing/agent/modeltest"
@@ -206,7 +205,7 @@ func pausedAndKilled(ctx context.Context, b *bench) (string, error) {
 			return err
 		}
 		_, err = b.host(ctx, "pause", ref)
-		return errors.Join(err, b.signal(ctx, "worker", syscall.SIGKILL), b.start("worker", nil))
+		return errors.Join(err, b.crashWorker(ctx, nil))
 	}, nil, "worker_lost")
 }
 

@@ -22,7 +22,7 @@ func crashRows() []row {
 	return []row{
 		{"the worker is killed in the middle of a turn", func(ctx context.Context, b *bench) (string, error) {
 			return b.duringTurn(ctx, func(string) error {
-				return errors.Join(b.signal(ctx, "worker", syscall.SIGKILL), b.start("worker", nil))
+				return b.crashWorker(ctx, nil)
 			}, nil, "worker_lost")
 		}},
 		{"the worker is killed while it prepares", func(ctx context.Context, b *bench) (string, error) {
@@ -34,7 +34,7 @@ func crashRows() []row {
 			if _, err := b.until(ctx, id, "was prepared", func(s state) bool { return s.State == "preparing" }); err != nil {
 				return "", err
 			}
-			if err := errors.Join(b.signal(ctx, "worker", syscall.SIGKILL), b.start("worker", nil)); err != nil {
+			if err := b.crashWorker(ctx, nil); err != nil {
 				return "", err
 			}
 			if err := b.completed(ctx, id); err != nil {

@@ -168,7 +168,7 @@ func stalePool(ctx context.Context, b *bench) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := errors.Join(b.signal(ctx, "worker", syscall.SIGKILL), b.start("worker", map[string]string{"SANDBOX_WARM": "2", "SANDBOX_MEMORY": memory})); err != nil {
+	if err := b.crashWorker(ctx, map[string]string{"SANDBOX_WARM": "2", "SANDBOX_MEMORY": memory}); err != nil {
 		return "", err
 	}
 	name := b.newFile()
