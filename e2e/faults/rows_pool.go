@@ -39,12 +39,21 @@ func (b *bench) filled(ctx context.Context, n int, old ...string) ([]string, err
 		refs, failure = b.members(ctx)
 		return failure != nil || len(refs) == n && !slices.ContainsFunc(refs, func(ref string) bool { return slices.Contains(old, ref) })
 	})
+	if err != nil {
+		err = fmt.Errorf("%w; it has %v", err, refs)
+	}
 	return refs, errors.Join(err, failure)
 }
 
-// withPool runs the worker with a pool of n, and room for as many sessions beside it.
+// pooled is an environment with a pool of n. It has room for that, for as many sessions, and for the
+// four that earlier rows may have left running: they are not stopped for a pool.
+func pooled(n int) map[string]string {
+	return map[string]string{"SANDBOX_WARM": fmt.Sprint(n), "SANDBOX_MAX_RUNNING": fmt.Sprint(4 + 2*n)}
+}
+
+// withPool runs the worker with a pool of n, and returns its members.
 func (b *bench) withPool(ctx context.Context, n int) ([]string, error) {
-	if err := b.newWorker(ctx, map[string]string{"SANDBOX_WARM": fmt.Sprint(n), "SANDBOX_MAX_RUNNING": fmt.Sprint(2 * n)}); err != nil {
+	if err := b.newWorker(ctx, pooled(n)); err != nil {
 		return nil, err
 	}
 	return b.filled(ctx, n)
@@ -163,12 +172,13 @@ func (b *bench) notOneOf(ctx context.Context, id string, refs []string) error {
 // stalePool kills the worker of a pool and starts one with another memory limit. Members that a session
 // would not get made like that are never served, and go once they are old enough to be nobody's.
 func stalePool(ctx context.Context, b *bench) (string, error) {
-	const memory = "448"
 	old, err := b.withPool(ctx, 2)
 	if err != nil {
 		return "", err
 	}
-	if err := b.crashWorker(ctx, map[string]string{"SANDBOX_WARM": "2", "SANDBOX_MEMORY": memory}); err != nil {
+	other := pooled(2)
+	other["SANDBOX_MEMORY"] = "448"
+	if err := b.crashWorker(ctx, other); err != nil {
 		return "", err
 	}
 	name := b.newFile()
