@@ -54,7 +54,7 @@ func daemonKilled(ctx context.Context, b *bench, live bool) (string, error) {
 	if err := b.daemon.SetLiveRestore(live); err != nil {
 		return "", err
 	}
-	code, err := b.duringTurn(ctx, func() error {
+	code, err := b.duringTurn(ctx, func(string) error {
 		if err := b.daemon.Kill(ctx); err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func daemonKilled(ctx context.Context, b *bench, live bool) (string, error) {
 
 // daemonRestarted stops dockerd in order, which without live restore stops the containers too.
 func daemonRestarted(ctx context.Context, b *bench) (string, error) {
-	return b.duringTurn(ctx, func() error { return b.daemon.Stop(ctx) }, func() error { return b.daemon.Start(ctx) },
+	return b.duringTurn(ctx, func(string) error { return b.daemon.Stop(ctx) }, func() error { return b.daemon.Start(ctx) },
 		"sandbox_lost", "runtime_unavailable")
 }
 
@@ -84,12 +84,8 @@ func daemonDown(ctx context.Context, b *bench) (string, error) {
 // hostAway takes the daemon away between two turns. A message that finds out fails within seconds; one
 // that comes when it is known waits, and begins by itself when the daemon is back.
 func (b *bench) hostAway(ctx context.Context, begin, end func() error) (string, error) {
-	name := b.newFile()
-	id, err := b.create(ctx, "mdlinks", "file "+name)
+	id, name, err := b.begun(ctx, "mdlinks")
 	if err != nil {
-		return "", err
-	}
-	if _, err := b.ended(ctx, id); err != nil {
 		return "", err
 	}
 	if err := begin(); err != nil {
@@ -110,10 +106,8 @@ func (b *bench) hostAway(ctx context.Context, begin, end func() error) (string, 
 	if err := errors.Join(err, end()); err != nil {
 		return code, err
 	}
-	if s, err := b.ended(ctx, id); err != nil {
-		return code, err
-	} else if failed, text, state := s.last(); state != "completed" {
-		return failed, fmt.Errorf("the message that waited is %s: %s", state, text)
+	if err := b.completed(ctx, id); err != nil {
+		return code, fmt.Errorf("the message that waited: %w", err)
 	}
 	return code, b.goesOn(ctx, id, name, waits)
 }
@@ -170,8 +164,8 @@ func (b *bench) staysQueued(ctx context.Context, id string, long time.Duration) 
 // shimKilled kills what keeps a container's streams and exit. The container's processes may go on
 // behind the daemon's back: they must not outlive the sandbox.
 func shimKilled(ctx context.Context, b *bench) (string, error) {
-	code, err := b.duringTurn(ctx, func() error {
-		ref, err := b.container(ctx, b.sessions[0])
+	code, err := b.duringTurn(ctx, func(id string) error {
+		ref, err := b.container(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -180,7 +174,7 @@ func shimKilled(ctx context.Context, b *bench) (string, error) {
 			return err
 		}
 		return b.daemon.Signal(ctx, "KILL", strconv.Itoa(pid))
-	}, func() error { return nil }, "sandbox_lost")
+	}, nil, "sandbox_lost")
 	if err != nil {
 		return code, err
 	}
@@ -235,20 +229,12 @@ func (b *bench) unknownProcesses(ctx context.Context) error {
 // hostCrashed ends the daemon and all containers at once, with a second session that nobody uses. All
 // is stopped afterwards; the next message of each starts it again.
 func hostCrashed(ctx context.Context, b *bench) (string, error) {
-	idle := b.newFile()
-	other, err := b.create(ctx, "stockroom", "file "+idle)
+	other, idle, err := b.begun(ctx, "stockroom")
 	if err != nil {
 		return "", err
 	}
-	if _, err := b.ended(ctx, other); err != nil {
-		return "", err
-	}
-	name := b.newFile()
-	id, err := b.create(ctx, "mdlinks", "file "+name+" then wait")
+	id, name, err := b.working(ctx)
 	if err != nil {
-		return "", err
-	}
-	if err := b.waiting(ctx, id); err != nil {
 		return "", err
 	}
 	if err := b.daemon.Crash(ctx); err != nil {
@@ -264,12 +250,8 @@ func hostCrashed(ctx context.Context, b *bench) (string, error) {
 // stopHangs has the daemon never answer a kill or a removal, for a container that is lost in a turn.
 // The session is terminal and usable all the same, and what could not be removed goes later.
 func stopHangs(ctx context.Context, b *bench) (string, error) {
-	name := b.newFile()
-	id, err := b.create(ctx, "mdlinks", "file "+name+" then wait")
+	id, name, err := b.working(ctx)
 	if err != nil {
-		return "", err
-	}
-	if err := b.waiting(ctx, id); err != nil {
 		return "", err
 	}
 	ref, err := b.container(ctx, id)
