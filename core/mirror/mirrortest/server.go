@@ -28,9 +28,11 @@ type Server struct {
 	mu      sync.Mutex
 	live    map[string]core.TokenPurpose
 	minted  []string
+	refused []string
 	onAuth  func(r *http.Request)
 	fault   func(w http.ResponseWriter, r *http.Request) bool
 	MintErr error
+	Age     time.Duration // of the tokens that Mint hands out
 }
 
 // NewServer starts one that ends with the test.
@@ -106,7 +108,7 @@ func (s *Server) Mint(_ context.Context, _ core.Repository, purpose core.TokenPu
 	value := "ghs_" + hex.EncodeToString(random)
 	s.live[value] = purpose
 	s.minted = append(s.minted, value)
-	return core.RepoToken{Value: value, Purpose: purpose, ExpiresAt: time.Now().Add(time.Hour)}, nil
+	return core.RepoToken{Value: value, Purpose: purpose, MintedAt: time.Now().Add(-s.Age), ExpiresAt: time.Now().Add(time.Hour)}, nil
 }
 
 // Revoke ends a token.
@@ -116,11 +118,18 @@ func (s *Server) Revoke(_ context.Context, token core.RepoToken) {
 	delete(s.live, token.Value)
 }
 
-// Live counts the tokens that were minted and not revoked.
-func (s *Server) Live() int {
+// Refused notes a token that the mirror was refused with.
+func (s *Server) Refused(token core.RepoToken) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.live)
+	s.refused = append(s.refused, token.Value)
+}
+
+// RefusedTokens lists them.
+func (s *Server) RefusedTokens() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string{}, s.refused...)
 }
 
 // Minted lists every token that there ever was.
