@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/pem"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -38,6 +39,25 @@ type Server struct {
 // NewServer starts one that ends with the test.
 func NewServer(tb testing.TB) *Server {
 	tb.Helper()
+	return serve(tb, httptest.NewServer)
+}
+
+// NewTLSServer starts one whose certificate only CAFile makes trusted.
+func NewTLSServer(tb testing.TB) *Server {
+	tb.Helper()
+	return serve(tb, httptest.NewTLSServer)
+}
+
+// CAFile writes the authority of a TLS server's certificate and returns its path.
+func (s *Server) CAFile(tb testing.TB) string {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), "ca.pem")
+	must(tb, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600))
+	return path
+}
+
+func serve(tb testing.TB, start func(http.Handler) *httptest.Server) *Server {
+	tb.Helper()
 	s := &Server{Root: tb.TempDir(), live: map[string]core.TokenPurpose{}}
 	backend := &cgi.Handler{
 		Path: filepath.Join(Git(tb, "", "--exec-path"), "git-http-backend"),
@@ -49,7 +69,7 @@ func NewServer(tb testing.TB) *Server {
 		},
 		InheritEnv: []string{"PATH"},
 	}
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.Server = start(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		onAuth, fault := s.onAuth, s.fault
 		s.mu.Unlock()
