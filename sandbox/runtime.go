@@ -30,6 +30,9 @@ type Runtime interface {
 	// Remove deletes the container, and the volume when volume is true. Absent is fine.
 	Remove(ctx context.Context, ref string, volume bool) error
 	Inspect(ctx context.Context, ref string) (Status, error)
+	// OutOfMemory says whether a process of ref was killed for want of memory within the last so long,
+	// where the toolbox inside cannot know; false where it does.
+	OutOfMemory(ctx context.Context, ref string, within time.Duration) (bool, error)
 	// Fingerprint tells specs apart, whoever they are for: two containers with the same one differ
 	// only in their ids and volumes. It changes with image, limits, runtime, toolbox and hardening.
 	Fingerprint(ctx context.Context, spec Spec) (string, error)

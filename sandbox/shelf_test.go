@@ -238,6 +238,8 @@ func (s *shelf) Inspect(_ context.Context, ref string) (sandbox.Status, error) {
 	return sandbox.Status{}, gone()
 }
 
+func (*shelf) OutOfMemory(context.Context, string, time.Duration) (bool, error) { return false, nil }
+
 func (s *shelf) List(context.Context) ([]sandbox.Status, error) {
 	s.slow()
 	defer s.slow()
