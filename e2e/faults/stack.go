@@ -105,7 +105,7 @@ func open(ctx context.Context) (b *bench, err error) {
 	b.env = map[string]string{ // no pool: the rows find a session's container by its label
 		"PATH": os.Getenv("PATH"), "HOME": os.Getenv("HOME"), "SANDBOX_IMAGE": image, "DATABASE_URL": "host=" + dir + " user=postgres dbname=" + filepath.Base(dir),
 		"ENCRYPTION_KEYS": seal.NewKey("k1"), "DATA_DIR": filepath.Join(dir, "data"), "DOCKER_HOST": "unix://" + b.docker.path,
-		"LISTEN_ADDR": b.productAddr, "PUBLIC_URL": "http://" + b.productAddr, "SANDBOX_MAX_RUNNING": "4", "SANDBOX_WARM": "0", "SANDBOX_MEMORY": "512",
+		"LISTEN_ADDR": b.productAddr, "PUBLIC_URL": "http://" + b.productAddr, "SANDBOX_MAX_RUNNING": "4", "SANDBOX_WARM": "0", "SANDBOX_MEMORY": memory(),
 		"SANDBOX_RUNTIME": dockertest.Runtime(),
 	}
 	maps.Copy(b.env, github.Environment())
@@ -130,6 +130,14 @@ func open(ctx context.Context) (b *bench, err error) {
 	}
 	b.reader, err = person.SignIn(ctx, "http://"+b.productAddr, "http://"+b.githubAddr, seed.Reader)
 	return b, err
+}
+
+// memory is what one sandbox may use, in MiB. gVisor's own is in it, 5 MB a process.
+func memory() string {
+	if dockertest.Runtime() == "runc" {
+		return "512"
+	}
+	return "1536"
 }
 
 // free is an address on which nothing listens.
