@@ -122,11 +122,15 @@ type Status struct {
 // Capabilities of a host, for doctor and for the conformance suite's "needs".
 type Capabilities struct {
 	Runtime       string // runc or runsc
+	RuntimeKnown  bool   // to the host; else nothing starts
 	ServerVersion string
 	Seccomp       bool
 	CgroupVersion string
 	ImageReady    bool
 	ImageRef      string
+	// MemoryBytes and Processors are the host's.
+	MemoryBytes int64
+	Processors  int
 	// DiskBudget is what holds a workspace to Limits.DiskBytes.
 	DiskBudget DiskBudget
 }

@@ -70,7 +70,7 @@ func gone() error { return core.Fail(core.Unavailable, "sandbox_lost", "Gone.") 
 func (s *shelf) Host(context.Context) (string, error) { return "shelf", nil }
 
 func (s *shelf) Capabilities(context.Context) (sandbox.Capabilities, error) {
-	return sandbox.Capabilities{Runtime: "shelf", ImageReady: true, DiskBudget: sandbox.BudgetSampled}, nil
+	return sandbox.Capabilities{Runtime: "shelf", RuntimeKnown: true, ImageReady: true, DiskBudget: sandbox.BudgetSampled}, nil
 }
 
 func (s *shelf) Space(context.Context) (sandbox.Space, error) {
