@@ -181,8 +181,8 @@ func shimKilled(ctx context.Context, b *bench) (string, error) {
 	return code, b.onlyKnownProcesses(ctx)
 }
 
-// onlyKnownProcesses demands that the processes in cgroups of containers are those that the daemon
-// knows of.
+// onlyKnownProcesses demands that the processes in cgroups of containers are of containers that run, as
+// the daemon knows.
 func (b *bench) onlyKnownProcesses(ctx context.Context) error {
 	var failure error
 	err := b.eventually(ctx, "every process of a container is known", func() bool {
@@ -193,35 +193,20 @@ func (b *bench) onlyKnownProcesses(ctx context.Context) error {
 }
 
 func (b *bench) unknownProcesses(ctx context.Context) error {
-	refs, err := b.host(ctx, "ps", "-q")
+	running, err := b.host(ctx, "ps", "-q", "--no-trunc")
 	if err != nil {
 		return err
 	}
-	var known []int
-	for _, ref := range refs {
-		pids, err := b.host(ctx, "top", ref, "-eo", "pid")
-		if err != nil {
-			return err
-		}
-		for _, word := range pids[1:] {
-			if pid, err := strconv.Atoi(word); err == nil {
-				known = append(known, pid)
-			}
-		}
-	}
 	for _, pid := range b.daemon.Processes() {
-		if !slices.Contains(known, pid) {
-			group, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
-			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-			if len(line) == 0 && len(group) == 0 {
-				continue // it has ended meanwhile
-			}
-			_, name, _ := strings.Cut(string(group), "private-docker-")
-			_, name, _ = strings.Cut(name, "/")
-			name, _, _ = strings.Cut(name, "\n")
-			state, _ := b.host(ctx, "inspect", "--format", "{{.State.Status}} pid {{.State.Pid}}", name)
-			return fmt.Errorf("process %d (%q) is in the group of container %s, which is %v", pid, strings.ReplaceAll(string(line), "\x00", " "), name, state)
+		groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+		if err != nil {
+			continue // it has ended meanwhile
 		}
+		if slices.ContainsFunc(running, func(ref string) bool { return strings.Contains(string(groups), "/"+ref) }) {
+			continue
+		}
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // for the message alone
+		return fmt.Errorf("process %d (%q) is in the group of no container that runs: %.300s", pid, strings.ReplaceAll(string(line), "\x00", " "), groups)
 	}
 	return nil
 }
