@@ -3,8 +3,6 @@ package openai
 import (
 	"encoding/json"
 	"strings"
-
-	"agent-sandboxing/agent"
 )
 
 // maxReasoning bounds what is kept of a model's reasoning, in bytes. Beyond it nothing goes back: a
@@ -77,17 +75,18 @@ func join(block, piece map[string]json.RawMessage) {
 }
 
 // whole is what the message keeps.
-func (r *reasoning) whole(replay Replay) agent.Reasoning {
-	out := agent.Reasoning{Text: r.text.String()}
+func (r *reasoning) whole(replay Replay) json.RawMessage {
 	if r.size > maxReasoning {
-		return out
+		return nil
 	}
 	switch {
 	case replay == ReplayDetails && len(r.details) > 0:
 		// Maps of JSON texts have a JSON form.
-		out.Replay, _ = json.Marshal(r.details)
-	case replay == ReplayContent && out.Text != "":
-		out.Replay, _ = json.Marshal(out.Text)
+		whole, _ := json.Marshal(r.details)
+		return whole
+	case replay == ReplayContent && r.text.Len() > 0:
+		whole, _ := json.Marshal(r.text.String())
+		return whole
 	}
-	return out
+	return nil
 }
