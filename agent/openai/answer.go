@@ -124,10 +124,11 @@ func contentText(raw json.RawMessage) string {
 	if json.Unmarshal(raw, &parts) != nil {
 		return ""
 	}
+	var b strings.Builder
 	for _, p := range parts {
-		s += p.Text
+		b.WriteString(p.Text)
 	}
-	return s
+	return b.String()
 }
 
 // response is the finished answer. Without a reason for finishing there is none.

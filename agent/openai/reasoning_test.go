@@ -95,6 +95,10 @@ func TestReasoning_BlocksStayApartAndWhole(t *testing.T) {
 			line(`[{"type":"reasoning.summary","summary":"a"}]`) + line(`[{"type":"reasoning.summary","summary":"b"},{"type":"reasoning.encrypted","data":"CC"}]`),
 			`[{"type":"reasoning.summary","summary":"ab"},{"type":"reasoning.encrypted","data":"CC"}]`,
 		},
+		"a long one in small pieces": {
+			strings.Repeat(line(`[{"type":"reasoning.text","index":0,"format":"some-format-with-a-long-name-v1","text":"word "}]`), 20_000),
+			`[{"type":"reasoning.text","index":0,"format":"some-format-with-a-long-name-v1","text":"` + strings.Repeat("word ", 20_000) + `"}]`,
+		},
 		"no blocks": {line(`null`) + line(`"odd"`) + line(`[null]`) + line(`{}`), ``},
 		"too much":  {strings.Repeat(line(`[{"type":"reasoning.text","text":"`+strings.Repeat("x", 100<<10)+`"}]`), 12), ``},
 	}
