@@ -83,11 +83,10 @@ func notOwner() error {
 }
 
 // MayPush asks GitHub now, with the person's own token, whether they may push to the repository and
-// whether it is still under its installation. NotFound, or Forbidden push_required, or Conflict
-// repository_archived.
-func (s *Service) MayPush(ctx context.Context, user core.UserID, repo core.Repository) error {
-	_, err := s.pushable(ctx, user, repo.InstallationID, repo.ID)
-	return err
+// whether it is still under its installation, and returns it as it is named now. NotFound,
+// or Forbidden push_required, or Conflict repository_archived.
+func (s *Service) MayPush(ctx context.Context, user core.UserID, repo core.Repository) (core.Repository, error) {
+	return s.pushable(ctx, user, repo.InstallationID, repo.ID)
 }
 
 func (s *Service) pushable(ctx context.Context, user core.UserID, installation core.InstallationID, id core.RepositoryID) (core.Repository, error) {
