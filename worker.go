@@ -98,7 +98,7 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 		return nil, err
 	}
 	w.processor = turn.NewProcessor(turn.Options{
-		Store: p.store, Sandboxes: w.sandboxes, Agent: loop, Mirror: m, Signals: p.hub, Redactor: p.redact, Network: w.network,
+		Store: p.store, Sandboxes: w.sandboxes, Agent: loop, Mirror: publish.Marked{Mirror: m}, Signals: p.hub, Redactor: p.redact, Network: w.network,
 		Publisher: w.publisher(app, info, m), Budgets: p.cfg.Limits.Budgets(), Worker: func() core.Worker { return *w.self.Load() }, Ready: w.sandboxes.Answers, Log: p.log,
 	})
 	return w, nil

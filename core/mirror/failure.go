@@ -10,9 +10,6 @@ import (
 // CodeForbidden is what GitHub's git answers although a token had been minted.
 const CodeForbidden = "github_forbidden"
 
-// codeMoved is a redirect, which git must not follow with a credential.
-const codeMoved = "repository_moved"
-
 // fetchError turns a git that talked to GitHub into what a person can act on. Anything else, such
 // as a cancelled context, is returned as it is.
 func fetchError(err error) error {
@@ -21,6 +18,9 @@ func fetchError(err error) error {
 		return err
 	}
 	switch {
+	case failed.says("archived so it is read-only", "archived so is read-only"):
+		return core.Fail(core.Conflict, "repository_archived",
+			"The repository is archived on GitHub and cannot be changed. Unarchive it there and publish again.").Because(err)
 	case errors.Is(failed, errTimeLimit), failed.says("Operation too slow", "Operation timed out"):
 		return core.Fail(core.Unavailable, "clone_timeout",
 			"GitHub sent the repository too slowly. Try again; if it is very large, ask the operator to lower CLONE_DEPTH.").Because(err)

@@ -45,7 +45,7 @@ func (b *bundle) everything(t *testing.T, plant func(*mirrortest.Workspace)) []e
 	defer q.Close()
 	changes, err := q.Changes(ctx, q.Base, q.Tree)
 	check(err)
-	tree, err := q.Without(ctx, q.Tree, []string{changes[0].Path})
+	tree, err := q.Without(ctx, q.Tree, changes[:1])
 	check(err)
 	commit, err := q.Commit(ctx, mirror.Commit{Tree: tree, Parent: q.Base, Message: "Change", Name: "bot", Email: "bot@example.com", When: time.Unix(1_700_000_000, 0)})
 	check(err)

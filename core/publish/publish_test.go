@@ -151,7 +151,7 @@ func TestPublish_RefusesWithWordsToActOn(t *testing.T) {
 	refused(t, s, ws, "remote_changed", "Somebody else pushed")
 
 	w.options.Access = access{err: core.NotFoundError()}
-	refused(t, s, ws, "not_found", "")
+	refused(t, s, ws, "installation_removed", "ask the account's owner")
 }
 
 func TestPublish_OfAFixtureIsRefused(t *testing.T) {

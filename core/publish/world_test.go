@@ -44,7 +44,9 @@ type world struct {
 // access is the person's own right to push, as GitHub would say it.
 type access struct{ err error }
 
-func (a access) MayPush(context.Context, core.UserID, core.Repository) error { return a.err }
+func (a access) MayPush(_ context.Context, _ core.UserID, repo core.Repository) (core.Repository, error) {
+	return repo, a.err
+}
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
@@ -134,7 +136,7 @@ func write(t *testing.T, ws *mirrortest.Workspace, files map[string]string) {
 // ask stores a person's wish to publish.
 func (w *world) ask(t *testing.T, s core.ChatSession, title, body string) {
 	t.Helper()
-	_, err := w.store.RequestPublish(t.Context(), core.Publication{SessionID: s.ID, RequestedBy: w.owner.ID, ClientKey: string(core.NewID[core.PublicationID]()), Title: title, Body: body, CreatedAt: asked})
+	_, err := w.store.RequestPublish(t.Context(), core.Publication{SessionID: s.ID, RequestedBy: w.owner.ID, ClientKey: string(core.NewID[core.PublicationID]()), Title: title, Body: body, CreatedAt: asked}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
