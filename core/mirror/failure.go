@@ -17,7 +17,7 @@ const codeMoved = "repository_moved"
 // as a cancelled context, is returned as it is.
 func fetchError(err error) error {
 	failed, ok := errors.AsType[*gitError](err)
-	if !ok {
+	if _, known := errors.AsType[*core.Error](err); known || !ok {
 		return err
 	}
 	switch {
