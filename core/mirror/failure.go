@@ -14,7 +14,7 @@ const CodeForbidden = "github_forbidden"
 // as a cancelled context, is returned as it is.
 func fetchError(err error) error {
 	failed, ok := errors.AsType[*gitError](err)
-	if !ok {
+	if _, known := errors.AsType[*core.Error](err); known || !ok {
 		return err
 	}
 	switch {

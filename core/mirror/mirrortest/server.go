@@ -3,6 +3,7 @@
 package mirrortest
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -63,9 +64,11 @@ func serve(tb testing.TB, start func(http.Handler) *httptest.Server) *Server {
 		Path: filepath.Join(Git(tb, "", "--exec-path"), "git-http-backend"),
 		Env: []string{
 			"GIT_PROJECT_ROOT=" + s.Root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=app",
-			"GIT_CONFIG_COUNT=3", "GIT_CONFIG_KEY_0=http.receivepack", "GIT_CONFIG_VALUE_0=true",
+			"GIT_CONFIG_COUNT=5", "GIT_CONFIG_KEY_0=http.receivepack", "GIT_CONFIG_VALUE_0=true",
 			"GIT_CONFIG_KEY_1=safe.directory", "GIT_CONFIG_VALUE_1=*",
 			"GIT_CONFIG_KEY_2=uploadpack.allowAnySHA1InWant", "GIT_CONFIG_VALUE_2=true",
+			"GIT_CONFIG_KEY_3=core.bigFileThreshold", "GIT_CONFIG_VALUE_3=1m",
+			"GIT_CONFIG_KEY_4=receive.unpackLimit", "GIT_CONFIG_VALUE_4=1",
 		},
 		InheritEnv: []string{"PATH"},
 	}
@@ -191,6 +194,18 @@ func (s *Server) Commit(tb testing.TB, repo core.Repository, branch string, file
 	sha := run(args...)
 	run("update-ref", "refs/heads/"+branch, sha)
 	return sha
+}
+
+// Plant puts objects into a repository as they are, moves a branch to one of them, and returns it.
+func (s *Server) Plant(tb testing.TB, repo core.Repository, branch, head string, o *Objects) string {
+	tb.Helper()
+	cmd := exec.Command("git", "-c", "core.bigFileThreshold=1m", "--git-dir="+s.Dir(repo), "index-pack", "--stdin") //nolint:noctx // ends with its input
+	cmd.Env, cmd.Stdin = environ(), bytes.NewReader(o.Pack())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		tb.Fatalf("plant: %v\n%s", err, out)
+	}
+	Git(tb, "", "--git-dir="+s.Dir(repo), "update-ref", "refs/heads/"+branch, head)
+	return head
 }
 
 // WriteFiles writes a tree in the notation of Commit.
