@@ -221,16 +221,6 @@ func (c *chaos) count(what string) {
 	}
 }
 
-// pause waits, or returns why ctx has ended.
-func pause(ctx context.Context, long time.Duration) error {
-	select {
-	case <-time.After(long):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // errNothing says that there was nothing to kill.
 var errNothing = errors.New("nothing there")
 

@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"strings"
 	"syscall"
@@ -94,27 +92,6 @@ func (b *bench) intact(ctx context.Context, id string) error {
 	return b.goesOn(ctx, id, written...)
 }
 
-// written are the files whose write the log tells as done.
-func (b *bench) written(ctx context.Context, id string) ([]string, error) {
-	var log struct {
-		Events []struct {
-			Type    string
-			Payload json.RawMessage
-		}
-	}
-	if err := b.owner.Ask(ctx, http.MethodGet, "/chat-sessions/"+id+"/events?limit=1000", "", nil, &log); err != nil {
-		return nil, err
-	}
-	var paths []string
-	for _, e := range log.Events {
-		var r struct{ Tool, Outcome, Object string }
-		if e.Type == "agent_tool_result" && json.Unmarshal(e.Payload, &r) == nil && r.Tool == "write" && r.Outcome == "ok" {
-			paths = append(paths, r.Object)
-		}
-	}
-	return paths, nil
-}
-
 // rowsAgree demands that in the end every container belongs to a row of its generation, and that no
 // row waits for anything.
 func (b *bench) rowsAgree(ctx context.Context) error {
@@ -126,7 +103,13 @@ func (b *bench) rowsAgree(ctx context.Context) error {
 	return errors.Join(err, disagree)
 }
 
+// compare looks once.
 func (b *bench) compare(ctx context.Context) error {
+	return errors.Join(b.orphans(ctx), b.stuck(ctx))
+}
+
+// orphans demands that a row speaks for every container.
+func (b *bench) orphans(ctx context.Context) error {
 	containers, err := b.host(ctx, "ps", "-aq", "--no-trunc", "--filter", "label=agent-sandboxing.sandbox")
 	if err != nil {
 		return err
@@ -140,9 +123,14 @@ func (b *bench) compare(ctx context.Context) error {
 			return fmt.Errorf("no row speaks for the container %s", ref)
 		}
 	}
-	stuck, err := b.query(ctx, "SELECT (SELECT count(*) FROM messages WHERE state IN ('queued', 'working')) + (SELECT count(*) FROM sandboxes WHERE state IN ('creating', 'stopping')) + (SELECT count(*) FROM chat_sessions WHERE lease_owner IS NOT NULL)")
-	if err == nil && stuck != "0" {
-		err = fmt.Errorf("%s rows wait for something", stuck)
+	return nil
+}
+
+// stuck demands that no row waits for anything.
+func (b *bench) stuck(ctx context.Context) error {
+	rows, err := b.query(ctx, "SELECT (SELECT count(*) FROM messages WHERE state IN ('queued', 'working')) + (SELECT count(*) FROM sandboxes WHERE state IN ('creating', 'stopping')) + (SELECT count(*) FROM chat_sessions WHERE lease_owner IS NOT NULL)")
+	if err == nil && rows != "0" {
+		err = fmt.Errorf("%s rows wait for something", rows)
 	}
 	return err
 }
