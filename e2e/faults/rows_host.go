@@ -193,15 +193,30 @@ func (b *bench) onlyKnownProcesses(ctx context.Context) error {
 }
 
 func (b *bench) unknownProcesses(ctx context.Context) error {
+	all, err := b.strangers(ctx)
+	if err == nil && len(all) > 0 {
+		err = fmt.Errorf("the daemon does not know of %+v", all)
+	}
+	return err
+}
+
+// stranger is a process in the cgroup of a container that the daemon does not name as one of its processes.
+type stranger struct {
+	pid              int
+	command          string
+	container, state string // "" when there is no such container any more
+}
+
+func (b *bench) strangers(ctx context.Context) ([]stranger, error) {
 	refs, err := b.host(ctx, "ps", "-q")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var known []int
 	for _, ref := range refs {
 		pids, err := b.host(ctx, "top", ref, "-eo", "pid")
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, word := range pids[1:] {
 			if pid, err := strconv.Atoi(word); err == nil {
@@ -209,21 +224,25 @@ func (b *bench) unknownProcesses(ctx context.Context) error {
 			}
 		}
 	}
+	var all []stranger
 	for _, pid := range b.daemon.Processes() {
-		if !slices.Contains(known, pid) {
-			group, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
-			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-			if len(line) == 0 && len(group) == 0 {
-				continue // it has ended meanwhile
-			}
-			_, name, _ := strings.Cut(string(group), "private-docker-")
-			_, name, _ = strings.Cut(name, "/")
-			name, _, _ = strings.Cut(name, "\n")
-			state, _ := b.host(ctx, "inspect", "--format", "{{.State.Status}} pid {{.State.Pid}}", name)
-			return fmt.Errorf("process %d (%q) is in the group of container %s, which is %v", pid, strings.ReplaceAll(string(line), "\x00", " "), name, state)
+		if slices.Contains(known, pid) {
+			continue
 		}
+		group, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if len(line) == 0 && len(group) == 0 {
+			continue // it has ended meanwhile
+		}
+		s := stranger{pid: pid, command: strings.TrimSpace(strings.ReplaceAll(string(line), "\x00", " "))}
+		_, name, _ := strings.Cut(string(group), "private-docker-")
+		_, name, _ = strings.Cut(name, "/")
+		s.container, _, _ = strings.Cut(name, "\n")
+		state, _ := b.host(ctx, "inspect", "--format", "{{.State.Status}}", s.container)
+		s.state = strings.Join(state, "")
+		all = append(all, s)
 	}
-	return nil
+	return all, nil
 }
 
 // hostCrashed ends the daemon and all containers at once, with a second session that nobody uses. All

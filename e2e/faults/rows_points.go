@@ -29,7 +29,7 @@ func crashAtPoints(ctx context.Context, b *bench) (string, error) {
 	var ids []string
 	hit, kills := 0, 0
 	for hit < crashPoints {
-		if kills++; kills > crashPoints {
+		if kills++; kills > 3*crashPoints { // on a quick machine many come too late
 			return "", fmt.Errorf("%d kills hit only %d turns", kills, hit)
 		}
 		if len(ids) == crashSessions {
@@ -45,7 +45,7 @@ func crashAtPoints(ctx context.Context, b *bench) (string, error) {
 			}
 		}
 		ids = append(ids, id)
-		time.Sleep(time.Duration(rand.IntN(900)) * time.Millisecond) //nolint:forbidigo // the moment is the point
+		time.Sleep(time.Duration(rand.IntN(500)) * time.Millisecond) //nolint:forbidigo // the moment is the point
 		n, err := b.killedTurns(ctx)
 		if err != nil {
 			return "", err
