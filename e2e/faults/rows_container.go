@@ -171,8 +171,11 @@ func pausedAndKilled(ctx context.Context, b *bench) (string, error) {
 		if err != nil {
 			return err
 		}
-		_, err = b.host(ctx, "pause", ref)
-		return errors.Join(err, b.crashWorker(ctx, nil))
+		if _, err := b.host(ctx, "pause", ref); err != nil {
+			return err
+		}
+		_, err = b.crashWorker(ctx, nil)
+		return err
 	}, nil, "worker_lost")
 }
 

@@ -16,7 +16,8 @@ func crashRows() []row {
 	return []row{
 		{"the worker is killed in the middle of a turn", func(ctx context.Context, b *bench) (string, error) {
 			return b.duringTurn(ctx, func(string) error {
-				return b.crashWorker(ctx, nil)
+				_, err := b.crashWorker(ctx, nil)
+				return err
 			}, nil, "worker_lost")
 		}},
 		{"the worker is killed while it prepares", func(ctx context.Context, b *bench) (string, error) {
@@ -28,7 +29,7 @@ func crashRows() []row {
 			if _, err := b.until(ctx, id, "was prepared", func(s state) bool { return s.State == "preparing" }); err != nil {
 				return "", err
 			}
-			if err := b.crashWorker(ctx, nil); err != nil {
+			if _, err := b.crashWorker(ctx, nil); err != nil {
 				return "", err
 			}
 			if err := b.completed(ctx, id); err != nil {

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -46,7 +45,7 @@ func crashAtPoints(ctx context.Context, b *bench) (string, error) {
 		}
 		ids = append(ids, id)
 		time.Sleep(time.Duration(rand.IntN(500)) * time.Millisecond) //nolint:forbidigo // the moment is the point
-		n, err := b.killedTurns(ctx)
+		n, err := b.crashWorker(ctx, nil)
 		if err != nil {
 			return "", err
 		}
@@ -63,20 +62,6 @@ func crashAtPoints(ctx context.Context, b *bench) (string, error) {
 	}
 	failures = append(failures, b.newWorker(ctx, nil), b.rowsAgree(ctx)) // a new one compares at once
 	return fmt.Sprintf("%d turns, %d kills", hit, kills), errors.Join(failures...)
-}
-
-// killedTurns kills the worker, says how many turns it had, ends their leases as 20 s would, and starts it again.
-func (b *bench) killedTurns(ctx context.Context) (int, error) {
-	if err := b.signal(ctx, "worker", syscall.SIGKILL); err != nil {
-		return 0, err
-	}
-	count, err := b.query(ctx, "WITH lost AS (UPDATE chat_sessions SET lease_until = now() - interval '1 second' WHERE lease_owner IS NOT NULL RETURNING 1) SELECT count(*) FROM lost")
-	if err != nil {
-		return 0, err
-	}
-	var n int
-	_, err = fmt.Sscan(strings.Fields(count)[0], &n)
-	return n, errors.Join(err, b.start("worker", nil))
 }
 
 // intact demands of a session that each message ended once, that its next message works, and that all

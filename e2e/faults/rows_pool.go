@@ -178,7 +178,7 @@ func stalePool(ctx context.Context, b *bench) (string, error) {
 	}
 	other := pooled(2)
 	other["SANDBOX_MEMORY"] = "448"
-	if err := b.crashWorker(ctx, other); err != nil {
+	if _, err := b.crashWorker(ctx, other); err != nil {
 		return "", err
 	}
 	name := b.newFile()
