@@ -68,10 +68,7 @@ func runChaos(ctx context.Context, limit int, long time.Duration) (err error) {
 	if err := c.storm(ctx, limit, long); err != nil {
 		return err
 	}
-	if err := c.calm(ctx); err != nil {
-		return err
-	}
-	return errors.Join(c.neighbours(ctx), c.baseline(ctx, base))
+	return errors.Join(c.calm(ctx), c.neighbours(ctx), c.baseline(ctx, base))
 }
 
 // begin makes the sessions with their file and starts the second worker.
@@ -218,16 +215,6 @@ func (c *chaos) count(what string) {
 	}
 	if total%20 == 0 {
 		fmt.Printf("chaos: %d kills: %s\n", total, counted(c.kills))
-	}
-}
-
-// pause waits, or returns why ctx has ended.
-func pause(ctx context.Context, long time.Duration) error {
-	select {
-	case <-time.After(long):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
 

@@ -63,7 +63,7 @@ func (b *bench) underOtherClock(ctx context.Context, server map[string]string) (
 	if err != nil || strings.Contains(string(page.Body), "No worker is running") {
 		return "", fmt.Errorf("the page does not know of the worker: %w", err)
 	}
-	if err := b.crashWorker(ctx, server); err != nil {
+	if err := errors.Join(b.signal(ctx, "worker", syscall.SIGKILL), b.start("worker", server)); err != nil {
 		return "", err
 	}
 	code, err := b.failed(ctx, id, "worker_lost")

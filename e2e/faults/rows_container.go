@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -91,37 +89,6 @@ func (b *bench) command(ctx context.Context, script string, seconds int, code, t
 	return result, b.goesOn(ctx, id, name)
 }
 
-// toolResult is what the log says of a tool call's end.
-type toolResult struct {
-	Tool, Outcome, Code, Detail, Snippet string
-	Truncated                            bool
-	Ms                                   int64
-}
-
-// result is the end of the session's last call of a tool.
-func (b *bench) result(ctx context.Context, id, tool string) (toolResult, error) {
-	var log struct {
-		Events []struct {
-			Type    string
-			Payload json.RawMessage
-		}
-	}
-	if err := b.owner.Ask(ctx, http.MethodGet, "/chat-sessions/"+id+"/events?limit=1000", "", nil, &log); err != nil {
-		return toolResult{}, err
-	}
-	var last toolResult
-	for _, e := range log.Events {
-		var r toolResult
-		if e.Type == "agent_tool_result" && json.Unmarshal(e.Payload, &r) == nil && r.Tool == tool {
-			last = r
-		}
-	}
-	if last.Tool == "" {
-		return last, fmt.Errorf("session %s has no result of %s", id, tool)
-	}
-	return last, nil
-}
-
 // fullWorkspace uses up a small budget twice. What the platform itself does with the workspace then, it
 // still can.
 func fullWorkspace(ctx context.Context, b *bench) (string, error) {
@@ -204,8 +171,11 @@ func pausedAndKilled(ctx context.Context, b *bench) (string, error) {
 		if err != nil {
 			return err
 		}
-		_, err = b.host(ctx, "pause", ref)
-		return errors.Join(err, b.crashWorker(ctx, nil))
+		if _, err := b.host(ctx, "pause", ref); err != nil {
+			return err
+		}
+		_, err = b.crashWorker(ctx, nil)
+		return err
 	}, nil, "worker_lost")
 }
 

@@ -193,22 +193,45 @@ func (b *bench) onlyKnownProcesses(ctx context.Context) error {
 }
 
 func (b *bench) unknownProcesses(ctx context.Context) error {
+	all, err := b.strangers(ctx)
+	if err == nil && len(all) > 0 {
+		err = fmt.Errorf("the daemon does not know of %+v", all)
+	}
+	return err
+}
+
+// stranger is a process in the cgroup of a container that does not run, as the daemon knows.
+type stranger struct {
+	pid              int
+	command          string
+	container, state string // "" when there is no such container any more
+}
+
+func (b *bench) strangers(ctx context.Context) ([]stranger, error) {
 	running, err := b.host(ctx, "ps", "-q", "--no-trunc")
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var all []stranger
 	for _, pid := range b.daemon.Processes() {
-		groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+		group, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 		if err != nil {
 			continue // it has ended meanwhile
 		}
-		if slices.ContainsFunc(running, func(ref string) bool { return strings.Contains(string(groups), "/"+ref) }) {
+		_, name, _ := strings.Cut(string(group), "private-docker-")
+		_, name, _ = strings.Cut(name, "/")
+		name, _, _ = strings.Cut(name, "\n")
+		name, _, _ = strings.Cut(name, "/")
+		if slices.Contains(running, name) {
 			continue
 		}
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // for the message alone
-		return fmt.Errorf("process %d (%q) is in the group of no container that runs: %.300s", pid, strings.ReplaceAll(string(line), "\x00", " "), groups)
+		state, _ := b.host(ctx, "inspect", "--format", "{{.State.Status}}", name)
+		all = append(all, stranger{
+			pid: pid, command: strings.TrimSpace(strings.ReplaceAll(string(line), "\x00", " ")), container: name, state: strings.Join(state, ""),
+		})
 	}
-	return nil
+	return all, nil
 }
 
 // hostCrashed ends the daemon and all containers at once, with a second session that nobody uses. All

@@ -45,10 +45,10 @@ func (b *bench) filled(ctx context.Context, n int, old ...string) ([]string, err
 	return refs, errors.Join(err, failure)
 }
 
-// pooled is an environment with a pool of n. It has room for that, for as many sessions, and for the
-// four that earlier rows may have left running: they are not stopped for a pool.
+// pooled is an environment with a pool of n, and with room for it beside all that earlier rows may have
+// left running: no session's sandbox is stopped for a pool.
 func pooled(n int) map[string]string {
-	return map[string]string{"SANDBOX_WARM": fmt.Sprint(n), "SANDBOX_MAX_RUNNING": fmt.Sprint(4 + 2*n)}
+	return map[string]string{"SANDBOX_WARM": fmt.Sprint(n), "SANDBOX_MAX_RUNNING": "20"}
 }
 
 // withPool runs the worker with a pool of n, and returns its members.
@@ -178,7 +178,7 @@ func stalePool(ctx context.Context, b *bench) (string, error) {
 	}
 	other := pooled(2)
 	other["SANDBOX_MEMORY"] = "448"
-	if err := b.crashWorker(ctx, other); err != nil {
+	if _, err := b.crashWorker(ctx, other); err != nil {
 		return "", err
 	}
 	name := b.newFile()

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -43,13 +44,14 @@ func main() {
 
 func run(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+	var standins sync.WaitGroup
+	defer func() { cancel(); standins.Wait() }()
 	dir, err := os.MkdirTemp("/tmp", "fleet-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	env, err := outside(ctx, dir)
+	env, err := outside(ctx, &standins, dir)
 	if err != nil {
 		return err
 	}
@@ -108,14 +110,15 @@ func run(ctx context.Context) (err error) {
 	return nil
 }
 
-// outside starts the stand-in GitHub and the scripted model, and returns the environment of every process.
-func outside(ctx context.Context, dir string) ([]string, error) {
+// outside starts the stand-in GitHub and the scripted model, until ctx ends, and returns the environment
+// of every process.
+func outside(ctx context.Context, standins *sync.WaitGroup, dir string) ([]string, error) {
 	github, err := standin.OpenGitHub(ctx, filepath.Join(dir, "github"), githubAddr)
 	if err != nil {
 		return nil, err
 	}
-	go func() { _ = github.Serve(ctx) }()
-	go func() { _ = standin.ServeModel(ctx, modelAddr, 0) }()
+	standins.Go(func() { _ = github.Serve(ctx) }) // what uses them says when they are not there
+	standins.Go(func() { _ = standin.ServeModel(ctx, modelAddr, 0) })
 	env := append(os.Environ(),
 		"ENCRYPTION_KEYS="+seal.NewKey("k1"), "DATA_DIR="+dir, "LISTEN_ADDR="+productAddr, "PUBLIC_URL=http://"+productAddr,
 		"SANDBOX_MAX_RUNNING=4", fmt.Sprintf("SANDBOX_WARM=%d", warm))
