@@ -20,7 +20,6 @@ func checkoutCases() []testCase {
 		{name: "checkout that broke off can be repeated", run: checkoutBroken},
 		{name: "checkout refuses what is no repository", run: checkoutRefuses},
 		{name: "git state sees branch head and dirt", run: gitState},
-		{name: "git state runs nothing of the repository", needs: real, run: gitStateTraps},
 	}
 }
 
@@ -160,32 +159,5 @@ func gitState(t *testing.T, ws box) {
 		if diff := cmp.Diff(step.want, got); err != nil || diff != "" {
 			t.Errorf("%s: %v, -want +got\n%s", step.what, err, diff)
 		}
-	}
-}
-
-// traps plants what git would run for an unwary caller. Each leaves a file in HOME.
-const traps = `
-	canary() { printf '#!/bin/sh\ntouch "$HOME/canary-%s"\ncat\n' "$1" > "$HOME/$1" && chmod +x "$HOME/$1"; }
-	for name in clean smudge process monitor diff textconv hook ssh pager editor; do canary $name; done
-	git config filter.trap.clean "$HOME/clean" && git config filter.trap.smudge "$HOME/smudge" && git config filter.trap.process "$HOME/process"
-	git config filter.trap.required true && git config core.fsmonitor "$HOME/monitor" && git config diff.external "$HOME/diff"
-	git config diff.trap.textconv "$HOME/textconv" && git config core.sshCommand "$HOME/ssh" && git config core.pager "$HOME/pager"
-	git config core.editor "$HOME/editor" && mkdir -p .git/hooks && git config core.hooksPath .git/hooks
-	git config extensions.partialClone origin && git config remote.origin.promisor true && git config core.worktree /
-	for hook in post-checkout post-index-change reference-transaction pre-commit; do cp "$HOME/hook" .git/hooks/$hook; done
-	mkdir -p .git/info && echo '* filter=trap diff=trap' > .git/info/attributes
-	echo '* filter=trap diff=trap text eol=crlf' > .gitattributes
-	rm -f "$HOME"/canary-*`
-
-func gitStateTraps(t *testing.T, ws box) {
-	f := newFixture(t)
-	ws.checkout(t, f)
-	ws.must(t, traps)
-	got, err := ws.GitState(t.Context())
-	if err != nil || got.Branch != "agent/0190-test" || got.Head != f.base || !got.Dirty {
-		t.Errorf("%+v, %v", got, err)
-	}
-	if out := ws.must(t, `ls "$HOME" | grep canary- || true`); out != "" {
-		t.Errorf("it ran %s", out)
 	}
 }
