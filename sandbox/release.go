@@ -2,9 +2,16 @@ package sandbox
 
 import (
 	"context"
+	"time"
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/sandbox/toolbox"
+)
+
+// How long a sandbox is looked for whose connection was cut, and until the second look.
+const (
+	regainWithin = 4 * time.Second
+	firstLook    = 100 * time.Millisecond
 )
 
 // Release ends every process in the workspace and detaches. A sandbox that does not obey is given up:
@@ -42,24 +49,42 @@ func (s *Service) Release(ctx context.Context, claim core.Claim, ws core.Platfor
 
 // regain looks after a container whose stream has ended although nobody closed it, and ends what still
 // runs in it; false when it is of no use any more. While the runtime does not answer, the next Acquire
-// finds that out.
+// finds that out. A daemon on its way down may still answer and cut what it has just attached.
 func (s *Service) regain(ctx context.Context, ref string) bool {
-	there, err := s.runtime.Inspect(ctx, ref)
-	if err == nil && (!there.Running || there.Paused) {
-		return false
-	}
-	if err == nil {
-		var ws *toolbox.Client
-		if ws, err = Attach(ctx, s.runtime, ref, toolbox.Options{HelloTimeout: helloWithin}); err == nil {
-			_, err = ws.KillAll(ctx)
-			_ = ws.Close()
+	ctx, cancel := context.WithTimeout(ctx, regainWithin)
+	defer cancel()
+	for wait := firstLook; ; wait *= 2 {
+		there, err := s.runtime.Inspect(ctx, ref)
+		if err == nil && (!there.Running || there.Paused) {
+			return false
+		}
+		if err == nil {
+			err = s.clean(ctx, ref)
+		}
+		switch {
+		case err == nil:
+			return true
+		case core.CodeOf(err) == codeUnavailable:
+			s.away.Store(true)
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(wait):
 		}
 	}
-	if core.CodeOf(err) == codeUnavailable {
-		s.away.Store(true)
-		return true
+}
+
+// clean ends everything in a container that nobody is attached to.
+func (s *Service) clean(ctx context.Context, ref string) error {
+	ws, err := Attach(ctx, s.runtime, ref, toolbox.Options{HelloTimeout: helloWithin})
+	if err != nil {
+		return err
 	}
-	return err == nil
+	defer func() { _ = ws.Close() }()
+	_, err = ws.KillAll(ctx)
+	return err
 }
 
 // explainLoss says why a sandbox was lost, when its container can tell. Under gVisor a command that takes
