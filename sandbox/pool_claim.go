@@ -69,7 +69,9 @@ func (s *Service) expected(ctx context.Context) (string, error) {
 // greet attaches to a claimed member, which must answer and must be as it was made: no process but
 // the toolbox, no file.
 func (p *provision) greet(ctx context.Context) (*toolbox.Client, error) {
-	ws, err := Attach(ctx, p.runtime, p.box.RuntimeRef, toolbox.Options{HelloTimeout: helloWithin, Budget: p.budget()})
+	o := p.terms(p.box.RuntimeRef)
+	o.HelloTimeout = helloWithin
+	ws, err := Attach(ctx, p.runtime, p.box.RuntimeRef, o)
 	if err != nil {
 		return nil, err
 	}

@@ -105,7 +105,7 @@ func (p *provision) again(ctx context.Context) (*toolbox.Client, error) {
 		return nil, err
 	}
 	if there.Running && !there.Paused && p.box.State == core.SandboxReady {
-		return Attach(ctx, p.runtime, p.box.RuntimeRef, toolbox.Options{Budget: p.budget()})
+		return Attach(ctx, p.runtime, p.box.RuntimeRef, p.terms(p.box.RuntimeRef))
 	}
 	if err := p.admit(ctx, false); err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (p *provision) start(ctx context.Context) (*toolbox.Client, error) {
 		return nil, err
 	}
 	defer started()
-	ws, err := Launch(ctx, p.runtime, p.box.RuntimeRef, toolbox.Options{Budget: p.budget()})
+	ws, err := Launch(ctx, p.runtime, p.box.RuntimeRef, p.terms(p.box.RuntimeRef))
 	if err == nil {
 		p.hear(ctx, ws)
 	}

@@ -147,7 +147,10 @@ func (s *Service) Status(ctx context.Context) core.WorkerStatus {
 		return core.WorkerStatus{Docker: core.MessageOf(err)}
 	}
 	status := core.WorkerStatus{Docker: "ok", Runtime: offers.Runtime, Image: offers.ImageRef}
-	if !offers.ImageReady {
+	switch {
+	case !offers.RuntimeKnown:
+		status.Docker = "Docker does not know the runtime " + offers.Runtime + "."
+	case !offers.ImageReady:
 		status.Docker = "The sandbox image is not on the Docker host."
 	}
 	if status.RunningBoxes, err = s.running(ctx); err != nil {
@@ -175,10 +178,27 @@ func (s *Service) here(ctx context.Context) (place, error) {
 	return *s.where, nil
 }
 
-// budget is what the toolbox holds the workspace to. The kernel's quota, where there is one, is the same
-// and comes first.
-func (s *Service) budget() toolbox.Budget {
-	return toolbox.Budget{Bytes: s.limits.DiskBytes, Entries: s.limits.Inodes, MinFree: s.reserve / 8}
+// terms are those of a connection to a session's container. Its budget is what the toolbox holds the
+// workspace to; the kernel's quota, where there is one, is the same and comes first.
+func (s *Service) terms(ref string) toolbox.Options {
+	return toolbox.Options{
+		Budget:      toolbox.Budget{Bytes: s.limits.DiskBytes, Entries: s.limits.Inodes, MinFree: s.reserve / 8},
+		OutOfMemory: s.memoryMet(ref),
+	}
+}
+
+// memoryMet tells a toolbox what it cannot see itself: that a command was killed for want of memory.
+func (s *Service) memoryMet(ref string) func(context.Context, time.Duration) int64 {
+	return func(ctx context.Context, within time.Duration) int64 {
+		met, err := s.runtime.OutOfMemory(ctx, ref, within)
+		if err != nil {
+			s.log.WarnContext(ctx, "ask why a command was killed", "error", err)
+		}
+		if !met {
+			return 0
+		}
+		return s.limits.MemoryBytes
+	}
 }
 
 // halt kills a container that is of no use any more, within 2 s or not at all: whatever comes next

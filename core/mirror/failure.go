@@ -24,6 +24,9 @@ func fetchError(err error) error {
 	case errors.Is(failed, errTimeLimit), failed.says("Operation too slow", "Operation timed out"):
 		return core.Fail(core.Unavailable, "clone_timeout",
 			"GitHub sent the repository too slowly. Try again; if it is very large, ask the operator to lower CLONE_DEPTH.").Because(err)
+	case failed.says("SSL certificate problem", "certificate verification failed", "SSL: no alternative certificate"):
+		return core.Fail(core.Unavailable, "github_untrusted",
+			"This server does not trust the certificate that GitHub showed. Ask the operator to put its authority into SANDBOX_CA_FILE.").Because(err)
 	case failed.says("No space left on device"):
 		return core.Fail(core.Unavailable, "disk_full",
 			"The server has no disk space for the repository. Ask the operator to free some, then try again.").Because(err)
