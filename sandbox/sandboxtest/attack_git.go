@@ -38,6 +38,10 @@ func gitTraps(t *testing.T, ws box) {
 		if info, err = ws.Checkpoint(t.Context(), &archive, core.MaxCheckpoint); err != nil {
 			t.Errorf("%s: checkpoint: %v", trap.Name, err)
 		}
+		if !trap.Local { // a nested repository is no part of a commit that git makes
+			ws.must(t, commitRaw(f.base))
+			ws.switchesTo(t, f, f.spec().Branch)
+		}
 		sprung += ws.sprung(t, trap.Name)
 	}
 	if got := f.git(t, "show", tree+":changed.txt"); got != planted[len(planted)-1].Name+"\r" {
@@ -60,6 +64,29 @@ func gitTraps(t *testing.T, ws box) {
 	}
 	sprung += other.sprung(t, "rebuilding")
 	t.Logf("git traps: %d planted, %d sprung", len(planted), sprung)
+}
+
+// commitRaw commits the work tree as it is and leaves HEAD there, by a git that nobody has prepared.
+func commitRaw(base string) string {
+	return `repo=$PWD
+		export GIT_DIR=/tmp/plain.git GIT_WORK_TREE=$repo GIT_OBJECT_DIRECTORY=$repo/.git/objects GIT_CONFIG_GLOBAL=/dev/null HOME=/nonexistent
+		mkdir -p $GIT_DIR/info $GIT_DIR/objects $GIT_DIR/refs && echo 'ref: refs/heads/x' > $GIT_DIR/HEAD && echo '* -text -ident -filter' > $GIT_DIR/info/attributes
+		git read-tree ` + base + ` && git add -A && git -c user.name=T -c user.email=t@example.com commit-tree -m x "$(git write-tree)" > $repo/.git/HEAD`
+}
+
+// switchesTo demands that a clean work tree on another branch is put on branch, at the base.
+func (ws box) switchesTo(t *testing.T, f *fixture, branch string) {
+	t.Helper()
+	if state, err := ws.GitState(t.Context()); err != nil || state.Dirty || state.Branch == branch {
+		t.Errorf("before the switch: %+v, %v", state, err)
+	}
+	if err := ws.SwitchBranch(t.Context(), branch); err != nil {
+		t.Errorf("switch: %v", err)
+	}
+	want := core.GitState{Branch: branch, Head: f.base}
+	if state, err := ws.GitState(t.Context()); err != nil || state != want {
+		t.Errorf("after the switch: %+v, %v", state, err)
+	}
 }
 
 // sprung counts the canaries, and clears them away.

@@ -20,6 +20,8 @@ func checkoutCases() []testCase {
 		{name: "checkout that broke off can be repeated", run: checkoutBroken},
 		{name: "checkout refuses what is no repository", run: checkoutRefuses},
 		{name: "git state sees branch head and dirt", run: gitState},
+		{name: "switch puts a clean work tree on a branch", needs: real, run: switchBranch},
+		{name: "switch overwrites nothing that git does not know", needs: real, run: switchInTheWay},
 	}
 }
 
@@ -159,5 +161,48 @@ func gitState(t *testing.T, ws box) {
 		if diff := cmp.Diff(step.want, got); err != nil || diff != "" {
 			t.Errorf("%s: %v, -want +got\n%s", step.what, err, diff)
 		}
+	}
+}
+
+func switchBranch(t *testing.T, ws box) {
+	f := newFixture(t)
+	ws.checkout(t, f)
+	const commit = "git add -A && git -c user.name=T -c user.email=t@example.com commit -qm more"
+	ws.must(t, `git switch -q -c other && printf 'a\r\n' > crlf.txt && rm -r src && mkdir src && echo x > src/new && chmod +x README.md && ln -s README.md to && `+commit)
+	ws.switchesTo(t, f, f.spec().Branch)
+	if got := ws.must(t, "git status --porcelain; git rev-parse HEAD"); got != f.base+"\n" {
+		t.Errorf("git sees %q", got)
+	}
+	if got := ws.snapshot(t, f).TreeSHA; got != f.git(t, "rev-parse", f.base+"^{tree}") {
+		t.Errorf("the work tree differs from the base: %s", f.git(t, "diff", "--stat", f.base, got))
+	}
+	if err := ws.SwitchBranch(t.Context(), "other"); err != nil {
+		t.Fatal(err)
+	}
+	if got := ws.must(t, "git status --porcelain; git branch --show-current; ls src to; stat -c %a README.md"); got != "other\nto\n\nsrc:\nnew\n755\n" {
+		t.Errorf("on the other branch: %q", got)
+	}
+	if err := ws.SwitchBranch(t.Context(), "new/name"); err != nil {
+		t.Fatal(err)
+	}
+	if got := ws.must(t, "git status --porcelain; git branch --show-current; git diff other"); got != "new/name\n" {
+		t.Errorf("on a branch that was missing: %q", got)
+	}
+	for _, name := range []string{"", "..", "a..b", "-x", "other/below"} {
+		if err := ws.SwitchBranch(t.Context(), name); err == nil {
+			t.Errorf("switched to %q", name)
+		}
+	}
+}
+
+func switchInTheWay(t *testing.T, ws box) {
+	f := newFixture(t)
+	ws.checkout(t, f)
+	ws.must(t, `git switch -q -c other && echo theirs > kept.log && git add -f kept.log && git -c user.name=T -c user.email=t@example.com commit -qm more`)
+	ws.switchesTo(t, f, f.spec().Branch)
+	ws.write(t, map[string]string{"kept.log": "ours"}) // which git ignores
+	wantCode(t, "switch", ws.SwitchBranch(t.Context(), "other"), "branch_switch_failed")
+	if got := ws.must(t, "cat kept.log; git branch --show-current; git status --porcelain"); got != "ours"+f.spec().Branch+"\n" {
+		t.Errorf("a refusal left %q", got)
 	}
 }
