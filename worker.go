@@ -73,7 +73,7 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 	w.network = network.New(network.Options{
 		Store: p.store, Ceiling: p.cfg.Egress.EgressMode, Hosts: p.cfg.Egress.EgressAllow, Log: p.log,
 	})
-	proxy, err := egress.New(egress.Options{Policies: w.network, Recorder: w.network, Private: p.cfg.Egress.EgressAllowPrivate})
+	proxy, err := egress.New(egress.Options{Policies: w.network, Recorder: w.network, Private: p.cfg.Egress.EgressAllowPrivate, MaxBytes: p.cfg.Egress.EgressMaxMiB << 20})
 	if err != nil {
 		return nil, err
 	}

@@ -179,6 +179,9 @@ type PlatformWorkspace interface {
 	Checkout(ctx context.Context, spec Checkout, pack io.Reader) error
 	// GitState reads branch, HEAD and dirtiness of RepoDir.
 	GitState(ctx context.Context) (GitState, error)
+	// SwitchBranch puts a work tree that is not dirty on a branch of RepoDir, without running anything
+	// of the repository's. A branch that is missing is made at HEAD.
+	SwitchBranch(ctx context.Context, branch string) error
 	// Snapshot records the work tree with a git directory of its own, and writes a thin pack of its
 	// objects minus the base to pack.
 	Snapshot(ctx context.Context, pack io.Writer) (Snapshot, error)

@@ -202,12 +202,14 @@ func readEgress(ctx context.Context, q querier, session core.SessionID, limit in
 	return sum, err
 }
 
-// SessionEgress is the mode that a session began with, and the hosts that its repository lists now.
+// SessionEgress is the mode that a session began with, the hosts that its repository lists now, and what
+// its sandbox has moved.
 func (s *Store) SessionEgress(ctx context.Context, id core.SessionID) (core.EgressPolicy, error) {
 	var p core.EgressPolicy
 	err := s.pool.QueryRow(ctx, `
-		SELECT egress_mode, ARRAY(SELECT host FROM repository_hosts h WHERE h.repository_id = s.repository_id ORDER BY host)
-		FROM chat_sessions s WHERE id = $1`, id).Scan(&p.Mode, &p.Hosts)
+		SELECT egress_mode, ARRAY(SELECT host FROM repository_hosts h WHERE h.repository_id = s.repository_id ORDER BY host),
+			(SELECT coalesce(sum(sent + received), 0)::bigint FROM egress_log e WHERE e.session_id = s.id)
+		FROM chat_sessions s WHERE id = $1`, id).Scan(&p.Mode, &p.Hosts, &p.Moved)
 	if err != nil {
 		return core.EgressPolicy{}, mapError(fmt.Errorf("read the session's egress: %w", err))
 	}

@@ -182,6 +182,20 @@ func TestEgressLog_GoesWithItsSession(t *testing.T) {
 	}
 }
 
+func TestSessionEgress_SumsAllThatWasMoved(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	claim := storetest.Working(t, s)
+	allowed := core.EgressRow{Host: "registry.example.net", Port: 443, Allowed: true, Rule: "open", Connections: 1, Sent: 10, Received: 1000, StartedAt: noon, EndedAt: noon}
+	cut := refused("", "big.example")
+	cut.Rule, cut.Received = "traffic_spent", 5000
+	record(t, s, claim.Session.ID, allowed, cut, refused("", "evil.example"))
+	p, err := s.SessionEgress(t.Context(), claim.Session.ID)
+	if err != nil || p.Moved != 6010 {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
 func TestRepositoryHosts_AreKeptOnceAndAudited(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

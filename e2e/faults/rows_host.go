@@ -54,7 +54,7 @@ func daemonKilled(ctx context.Context, b *bench, live bool) (string, error) {
 	if err := b.daemon.SetLiveRestore(live); err != nil {
 		return "", err
 	}
-	code, err := b.duringTurn(ctx, func(string) error {
+	code, err := b.daemonEnds(ctx, live, func() error {
 		if err := b.daemon.Kill(ctx); err != nil {
 			return err
 		}
@@ -62,14 +62,47 @@ func daemonKilled(ctx context.Context, b *bench, live bool) (string, error) {
 			return errors.New("the container did not outlive the daemon")
 		}
 		return nil
-	}, func() error { return b.daemon.Start(ctx) }, "sandbox_lost", "runtime_unavailable")
+	})
 	return code, errors.Join(err, b.daemon.SetLiveRestore(true))
 }
 
 // daemonRestarted stops dockerd in order, which without live restore stops the containers too.
 func daemonRestarted(ctx context.Context, b *bench) (string, error) {
-	return b.duringTurn(ctx, func(string) error { return b.daemon.Stop(ctx) }, func() error { return b.daemon.Start(ctx) },
-		"sandbox_lost", "runtime_unavailable")
+	return b.daemonEnds(ctx, true, func() error { return b.daemon.Stop(ctx) })
+}
+
+// daemonEnds takes the daemon from under a command and starts it again. The command's end is recorded as
+// unknown, and the session goes on in the same container: with live restore in the same process.
+func (b *bench) daemonEnds(ctx context.Context, live bool, end func() error) (string, error) {
+	var session string
+	var before, after []string
+	look := func() ([]string, error) {
+		ref, err := b.container(ctx, session)
+		if err != nil {
+			return nil, err
+		}
+		return b.host(ctx, "inspect", "--format", "{{.Id}}\n{{.State.Pid}}", ref)
+	}
+	code, err := b.duringTurn(ctx, func(id string) (err error) {
+		session = id
+		if before, err = look(); err != nil {
+			return err
+		}
+		return end()
+	}, func() error {
+		cut, err := b.result(ctx, session, "bash")
+		if err == nil && cut.Outcome != "interrupted" {
+			err = fmt.Errorf("the command is recorded as %s", cut.Outcome)
+		}
+		return errors.Join(err, b.daemon.Start(ctx))
+	}, "sandbox_lost", "runtime_unavailable")
+	if err == nil {
+		after, err = look()
+	}
+	if err == nil && (after[0] != before[0] || live && after[1] != before[1]) {
+		err = fmt.Errorf("the container and its process %v became %v", before, after)
+	}
+	return code, err
 }
 
 // daemonHangs stops the daemon's process: the kernel goes on taking connections for it.

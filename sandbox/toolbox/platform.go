@@ -56,6 +56,13 @@ func (c *Client) GitState(ctx context.Context) (core.GitState, error) {
 	return core.GitState{Branch: res.Branch, Head: res.Head, Dirty: res.Dirty}, nil
 }
 
+// SwitchBranch puts a clean work tree on a branch, made where the work tree stands when it is missing.
+// Error: branch_switch_failed.
+func (c *Client) SwitchBranch(ctx context.Context, branch string) error {
+	_, err := do[wire.SwitchArgs, struct{}](ctx, c, c.work(request{verb: wire.VerbSwitch}), wire.SwitchArgs{Branch: branch})
+	return err
+}
+
 // Snapshot records the work tree and writes the objects that base lacks as one pack. Every other
 // process in the sandbox is killed first. Errors: checkout_missing, snapshot_failed. What comes out
 // is untrusted: index it strictly, under limits.

@@ -14,6 +14,7 @@ const (
 	VerbSearch     Verb = "search"     // SearchArgs → SearchResult
 	VerbCheckout   Verb = "checkout"   // CheckoutArgs, Data → nothing
 	VerbGitState   Verb = "git_state"  // nothing → GitState
+	VerbSwitch     Verb = "switch"     // SwitchArgs → nothing
 	VerbSnapshot   Verb = "snapshot"   // nothing → Data, SnapshotResult
 	VerbCheckpoint Verb = "checkpoint" // CheckpointArgs → Data, CheckpointResult
 	VerbRestore    Verb = "restore"    // RestoreArgs, Data → nothing
@@ -62,6 +63,7 @@ const (
 	CheckoutExists   Code = "checkout_exists"
 	CheckoutMissing  Code = "checkout_missing"
 	CheckoutFailed   Code = "checkout_failed"
+	SwitchFailed     Code = "branch_switch_failed"
 	SnapshotFailed   Code = "snapshot_failed"
 	CheckpointFailed Code = "checkpoint_failed"
 	RestoreFailed    Code = "restore_failed"
@@ -212,6 +214,11 @@ type SearchResult struct {
 	Matches int          `json:"matches"`
 	More    bool         `json:"more,omitempty"`
 	Ignored bool         `json:"ignored,omitempty"`
+}
+
+// SwitchArgs asks for a work tree on a branch.
+type SwitchArgs struct {
+	Branch string `json:"branch"`
 }
 
 // CheckoutArgs describes the repository to make from the data that follows.
