@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"agent-sandboxing/core"
@@ -63,6 +64,12 @@ func TestCheck_SedRunsInItsSandboxMode(t *testing.T) {
 	got, r := Check(core.PolicySeed, `sed -i 's/a/b/' x`)
 	if want := `sed '--sandbox' '-i' 's/a/b/' 'x'`; r != nil || got != want {
 		t.Errorf("got %q, %v; want %q", got, r, want)
+	}
+	// Behind -- it is the name of a file, behind -e a program.
+	for _, command := range []string{"sed -e 1e -- --sandbox", "sed -e --sandbox x", "sed --sandbo -e 1e x"} {
+		if got, r := Check(core.PolicySeed, command); r != nil || !strings.HasPrefix(got, "sed '--sandbox' ") {
+			t.Errorf("%q becomes %q, %v", command, got, r)
+		}
 	}
 }
 
