@@ -130,11 +130,6 @@ func (s *Service) fill(ctx context.Context, host, spec string) (bool, error) {
 	} else if err != nil {
 		return false, err
 	}
-	if err := s.admit(ctx, true); core.CodeOf(err) == "disk_low" {
-		return false, nil
-	} else if err != nil {
-		return false, err
-	}
 	over, err := s.takePlace(ctx)
 	defer s.startedOne()
 	if err != nil || over > 0 {
