@@ -73,7 +73,7 @@ func (p *provision) greet(ctx context.Context) (*toolbox.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	ws, err := toolbox.Dial(ctx, stream, toolbox.Options{HelloTimeout: helloWithin, Budget: p.budget()})
+	ws, err := toolbox.Dial(ctx, stream, toolbox.Options{HelloTimeout: helloWithin, Budget: p.budget(), OutOfMemory: p.memoryMet(p.box.RuntimeRef)})
 	if err != nil {
 		return nil, err
 	}

@@ -190,7 +190,10 @@ func (s *Service) Status(ctx context.Context) core.WorkerStatus {
 		return core.WorkerStatus{Docker: core.MessageOf(err)}
 	}
 	status := core.WorkerStatus{Docker: "ok", Runtime: offers.Runtime, Image: offers.ImageRef}
-	if !offers.ImageReady {
+	switch {
+	case !offers.RuntimeKnown:
+		status.Docker = "Docker does not know the runtime " + offers.Runtime + "."
+	case !offers.ImageReady:
 		status.Docker = "The sandbox image is not on the Docker host."
 	}
 	if status.RunningBoxes, err = s.running(ctx); err != nil {

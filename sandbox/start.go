@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/sandbox/toolbox"
@@ -33,7 +34,7 @@ func (p *provision) attach(ctx context.Context, start func(context.Context) erro
 		_ = stream.Close()
 		return nil, err
 	}
-	ws, err := toolbox.Dial(ctx, stream, toolbox.Options{Budget: p.budget()})
+	ws, err := toolbox.Dial(ctx, stream, toolbox.Options{Budget: p.budget(), OutOfMemory: p.memoryMet(p.box.RuntimeRef)})
 	if err != nil && ctx.Err() == nil {
 		err = p.explain(ctx, stream.Stderr(), err)
 	}
@@ -44,6 +45,20 @@ func (p *provision) attach(ctx context.Context, start func(context.Context) erro
 // and comes first.
 func (s *Service) budget() toolbox.Budget {
 	return toolbox.Budget{Bytes: s.limits.DiskBytes, Entries: s.limits.Inodes, MinFree: s.reserve / 8}
+}
+
+// memoryMet tells a toolbox what it cannot see itself: that a command was killed for want of memory.
+func (s *Service) memoryMet(ref string) func(context.Context, time.Duration) int64 {
+	return func(ctx context.Context, within time.Duration) int64 {
+		met, err := s.runtime.OutOfMemory(ctx, ref, within)
+		if err != nil {
+			s.log.WarnContext(ctx, "ask why a command was killed", "error", err)
+		}
+		if !met {
+			return 0
+		}
+		return s.limits.MemoryBytes
+	}
 }
 
 // maxReason bounds what a message quotes of a container that did not start. Bytes.

@@ -12,9 +12,15 @@ import (
 // command is one simple command with its arguments after quote removal.
 type command struct {
 	policy core.BashPolicy
+	effort *effort
 	name   string
 	args   []word
 	inject []word // arguments that the rendering puts first
+}
+
+// starts is another command that c starts.
+func (c *command) starts(name string, args []word) *command {
+	return &command{policy: c.policy, effort: c.effort, name: name, args: args}
 }
 
 // judge applies the rules of the command's name, then those for paths.

@@ -142,9 +142,8 @@ func (c *command) gitWrite(sub string, args []word) *Refusal {
 // gitGrepPaths checks git grep as grep, whose first operand is a pattern.
 func (c *command) gitGrepPaths() *Refusal {
 	_, args, _ := c.gitCall()
-	global := &command{policy: c.policy, name: "git", args: c.args[:len(c.args)-len(args)-1]}
-	if r := global.paths(); r != nil {
+	if r := c.starts("git", c.args[:len(c.args)-len(args)-1]).paths(); r != nil {
 		return r
 	}
-	return (&command{policy: c.policy, name: "grep", args: args}).paths()
+	return c.starts("grep", args).paths()
 }

@@ -129,7 +129,7 @@ func (c *command) module(name string, args []word) *Refusal {
 	case "code", "pdb", "timeit", "cProfile", "profile", "trace", "runpy", "IPython", "ptpython", "idlelib", "asyncio":
 		return inlineCode(c.name)
 	case "pip":
-		return (&command{policy: c.policy, name: "pip", args: args}).rules()
+		return c.starts("pip", args).rules()
 	}
 	if c.policy != build && (slices.Contains(testRunners, top) || slices.Contains(testRunners, name) || top == "test") {
 		return testRunner()

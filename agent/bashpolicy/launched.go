@@ -50,6 +50,9 @@ func programName(name string) (base, scope string) {
 
 // launched judges a program that another one starts: npx NAME, uv run NAME.
 func (c *command) launched(program word, args []word) *Refusal {
+	if r := c.effort.take(len(program.text) + bytesOf(args)); r != nil {
+		return r
+	}
 	if program.glob || strings.Contains(program.text, "://") {
 		return notPlain()
 	}
@@ -61,15 +64,15 @@ func (c *command) launched(program word, args []word) *Refusal {
 	case base == "cd" || base == "type" || base == "sed":
 		return refuse("command_not_allowed", base+" is not started that way. Run it itself.")
 	case slices.Contains(seedNames, base), c.policy == build && slices.Contains(buildNames, base):
-		return (&command{policy: c.policy, name: base, args: args}).judge()
+		return c.starts(base, args).judge()
 	case slices.Contains(packagedTools, base):
 		return nil
 	case slices.Contains(buildNames, base), slices.Contains(strangers, base):
 		return refuseName(c.policy, base)
 	case slices.Contains(deleters, base):
-		return (&command{policy: c.policy, name: "rm", args: ownPatterns(args)}).judge()
+		return c.starts("rm", ownPatterns(args)).judge()
 	case slices.Contains(nodes, base):
-		return (&command{policy: c.policy, name: "node", args: args}).judge()
+		return c.starts("node", args).judge()
 	case slices.Contains(starters, base):
 		return c.programOf(args)
 	case slices.Contains(shellers, base):

@@ -158,6 +158,9 @@ func (c *command) inWorkspaces(args []word) *Refusal {
 		if strings.HasPrefix(arg.text, "-") {
 			continue
 		}
+		if r := c.effort.take(bytesOf(args[i:])); r != nil {
+			return r
+		}
 		if r := c.packageCommand(arg.text, args[i+1:]); r != nil && r.Rule != "package_command_not_allowed" {
 			return r
 		}
@@ -232,7 +235,7 @@ func (c *command) uv() *Refusal {
 		case "sync", "lock", "add", "remove", "tree", "export", "init", "venv", "version", "help", "build", "python", "cache", "format":
 			return nil
 		case "pip":
-			return (&command{policy: c.policy, name: "pip", args: rest}).rules()
+			return c.starts("pip", rest).rules()
 		}
 		return refuse("package_command_not_allowed", "uv "+arg.text+" is not allowed. Use uv sync, uv add, uv pip or uv run.")
 	}
@@ -247,11 +250,11 @@ func (c *command) uvRun(args []word) *Refusal {
 			return inlineCode("uv run")
 		case text == "-m" || text == "--module":
 			if i+1 < len(args) {
-				return (&command{policy: c.policy, name: "python3"}).module(args[i+1].text, args[i+2:])
+				return c.starts("python3", nil).module(args[i+1].text, args[i+2:])
 			}
 			return inlineCode("uv run")
 		case !strings.HasPrefix(text, "-") && strings.HasSuffix(text, ".py") && !strings.Contains(text, "://"):
-			return (&command{policy: c.policy, name: "python3", args: args[i:]}).python()
+			return c.starts("python3", args[i:]).python()
 		case !strings.HasPrefix(text, "-") && (i == 0 || !programTakesValue(args[i-1].text)):
 			return c.programOf(args)
 		}

@@ -52,14 +52,11 @@ func (s *Service) RequestPublish(ctx context.Context, user core.User, id core.Se
 	})
 }
 
-// CancelPublish ends an attempt that waits for GitHub. Whoever may cancel a turn of the session may.
+// CancelPublish ends an attempt that waits for GitHub. Whoever may cancel a turn of the session may,
+// an administrator on the record.
 func (s *Service) CancelPublish(ctx context.Context, user core.User, id core.SessionID, pub core.PublicationID) error {
-	_, rights, err := s.Open(ctx, user, id, "publish_cancel")
-	if err != nil {
+	if err := s.mayCancel(ctx, user, id, "publish_cancel"); err != nil {
 		return err
-	}
-	if !rights.MayCancel() {
-		return core.Fail(core.Forbidden, "not_owner", "Only the session's owner can cancel its publish.")
 	}
 	return s.store.CancelWaitingPublication(ctx, id, pub)
 }

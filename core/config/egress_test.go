@@ -38,3 +38,19 @@ func TestParse_TheNetworkOfSandboxes(t *testing.T) {
 		}
 	}
 }
+
+// Whoever corrects a list wants to hear of all of it at once.
+func TestParse_NamesEveryBadEntryOfAList(t *testing.T) {
+	t.Parallel()
+	vars := valid()
+	vars["EGRESS_ALLOW"], vars["EGRESS_ALLOW_PRIVATE"] = "https://one.example.com,good.example.com,*", "nexus,mirror:8081,10.0.0.1:443"
+	_, err := Parse(Serve, vars)
+	for _, entry := range []string{`"https://one.example.com"`, `"*"`, `"nexus"`, `"10.0.0.1:443"`} {
+		if err == nil || !strings.Contains(err.Error(), entry) {
+			t.Errorf("%s is not named: %v", entry, err)
+		}
+	}
+	if err != nil && strings.Count(err.Error(), "\n") != 3 {
+		t.Errorf("not one line for each:\n%v", err)
+	}
+}

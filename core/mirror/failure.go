@@ -26,6 +26,9 @@ func fetchError(err error) error {
 			"GitHub sent the repository too slowly. Try again; if it is very large, ask the operator to lower CLONE_DEPTH.").Because(err)
 	case failed.says(noSpace):
 		return diskFull(err)
+	case failed.says("SSL certificate problem", "certificate verification failed", "SSL: no alternative certificate"):
+		return core.Fail(core.Unavailable, "github_untrusted",
+			"This server does not trust the certificate that GitHub showed. Ask the operator to put its authority into SANDBOX_CA_FILE.").Because(err)
 	case failed.says("Authentication failed", "could not read Username", "could not read Password",
 		"returned error: 401", "returned error: 403", "Repository not found", "' not found", "returned error: 404"):
 		return core.Fail(core.Forbidden, CodeForbidden,

@@ -30,6 +30,7 @@ var asked = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 type world struct {
 	github  *githubtest.Server
 	app     *github.App
+	tokens  *github.Tokens
 	repo    core.Repository
 	base    string // head of main
 	store   *store.Store
@@ -62,6 +63,7 @@ func newWorld(t *testing.T) *world {
 	if w.app, err = github.NewApp(github.AppConfig{Bases: bases, AppID: config.AppID, PrivateKey: config.PrivateKey, Now: w.github.Now}); err != nil {
 		t.Fatal(err)
 	}
+	w.tokens = github.NewTokens(w.app, func(core.RepoToken) {})
 	if _, err := w.github.AddOrganization("octo-org", "Octo Org"); err != nil {
 		t.Fatal(err)
 	}
@@ -88,11 +90,11 @@ func newWorld(t *testing.T) *world {
 	}
 	w.worker = storetest.Worker(t, w.store, "host-1")
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	if w.mirror, err = mirror.New(mirror.Options{Dir: t.TempDir(), GitURL: w.app.GitURL, Tokens: w.app, CloneDepth: 50, Log: log}); err != nil {
+	if w.mirror, err = mirror.New(mirror.Options{Dir: t.TempDir(), GitURL: w.app.GitURL, Tokens: w.tokens, CloneDepth: 50, Log: log}); err != nil {
 		t.Fatal(err)
 	}
 	w.options = publish.Options{
-		Store: w.store, Mirror: w.mirror, Tokens: w.app, PullRequests: w.app, Access: access{},
+		Store: w.store, Mirror: w.mirror, Tokens: w.tokens, PullRequests: w.app, Access: access{},
 		Bot: publish.Identity{Name: "agent[bot]", Email: "99+agent[bot]@users.noreply.github.com"}, PublicURL: "https://agent.example.com", Log: log,
 	}
 	return w
@@ -224,8 +226,10 @@ func wantCode(t *testing.T, err error, code string) {
 	}
 }
 
-// unrevoked counts tokens that were minted and not given back.
-func (w *world) unrevoked() (n int) {
+// unrevoked counts tokens that were minted and not given back, when those that are shared are.
+func (w *world) unrevoked(t *testing.T) (n int) {
+	t.Helper()
+	w.tokens.Close(t.Context())
 	for _, r := range w.github.Requests() {
 		switch {
 		case strings.HasPrefix(r, "POST /api/v3/app/installations/"):

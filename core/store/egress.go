@@ -80,7 +80,7 @@ func newRefusals(known map[egressKey]core.MessageID, rows []core.EgressRow) []co
 	told := make(map[refusal]bool)
 	count := make(map[core.MessageID]int)
 	for k, turn := range known {
-		if r := (refusal{turn, k.host, k.rule}); !k.allowed && !told[r] {
+		if r := (refusal{turn, k.host, k.rule}); forbidden(k.allowed, k.rule) && !told[r] {
 			told[r] = true
 			count[turn]++
 		}
@@ -88,7 +88,7 @@ func newRefusals(known map[egressKey]core.MessageID, rows []core.EgressRow) []co
 	var fresh []core.EgressRow
 	for _, row := range rows {
 		r := refusal{row.MessageID, row.Host, row.Rule}
-		if row.Allowed || row.Host == "" || slices.Contains(core.EgressFailures(), row.Rule) || told[r] || count[row.MessageID] >= maxRefusedEvents {
+		if !forbidden(row.Allowed, row.Rule) || row.Host == "" || told[r] || count[row.MessageID] >= maxRefusedEvents {
 			continue
 		}
 		told[r] = true
@@ -96,6 +96,11 @@ func newRefusals(known map[egressKey]core.MessageID, rows []core.EgressRow) []co
 		fresh = append(fresh, row)
 	}
 	return fresh
+}
+
+// forbidden says that a rule refused the connection; others failed.
+func forbidden(allowed bool, rule string) bool {
+	return !allowed && !slices.Contains(core.EgressFailures(), rule)
 }
 
 // bounded sums the rows by key, and those that are new to a full session under no name. They come

@@ -274,3 +274,20 @@ func TestRepositoryEgress_IsKeptAndTakenBack(t *testing.T) {
 		t.Error("an unknown mode was kept")
 	}
 }
+
+// A program that looks up many names which do not exist leaves room for what a rule forbids.
+func TestRecordEgress_FailuresTakeNoRefusalsPlace(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	claim := storetest.Working(t, s)
+	id, turn := claim.Session.ID, claim.Message.ID
+	for i := range 30 {
+		missing := refused(turn, fmt.Sprintf("h%d.example", i))
+		missing.Rule = "name_not_found"
+		record(t, s, id, missing)
+	}
+	record(t, s, id, refused(turn, "evil.example"))
+	if n := len(egressEvents(t, s, id)); n != 1 {
+		t.Errorf("%d events, want the refusal alone", n)
+	}
+}

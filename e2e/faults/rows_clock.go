@@ -55,19 +55,15 @@ func (b *bench) moveTo(ctx context.Context, change map[string]string) error {
 }
 
 func (b *bench) underOtherClock(ctx context.Context, server map[string]string) (string, error) {
-	name := b.newFile()
-	id, err := b.create(ctx, "mdlinks", "file "+name+" then wait")
+	id, name, err := b.working(ctx)
 	if err != nil {
-		return "", err
-	}
-	if err := b.waiting(ctx, id); err != nil {
 		return "", err
 	}
 	page, err := b.owner.Do(ctx, http.MethodGet, "/chat-sessions/"+id, http.Header{"Accept": {"text/html"}}, nil)
 	if err != nil || strings.Contains(string(page.Body), "No worker is running") {
 		return "", fmt.Errorf("the page does not know of the worker: %w", err)
 	}
-	if err := errors.Join(b.signal(ctx, "worker", syscall.SIGKILL), b.start("worker", server)); err != nil {
+	if err := b.crashWorker(ctx, server); err != nil {
 		return "", err
 	}
 	code, err := b.failed(ctx, id, "worker_lost")

@@ -21,9 +21,9 @@ import (
 func crashRows() []row {
 	return []row{
 		{"the worker is killed in the middle of a turn", func(ctx context.Context, b *bench) (string, error) {
-			return b.duringTurn(ctx, func() error {
-				return errors.Join(b.signal(ctx, "worker", syscall.SIGKILL), b.start("worker", nil))
-			}, func() error { return nil }, "worker_lost")
+			return b.duringTurn(ctx, func(string) error {
+				return b.crashWorker(ctx, nil)
+			}, nil, "worker_lost")
 		}},
 		{"the worker is killed while it prepares", func(ctx context.Context, b *bench) (string, error) {
 			b.github.Fail(slowMint)
@@ -34,20 +34,16 @@ func crashRows() []row {
 			if _, err := b.until(ctx, id, "was prepared", func(s state) bool { return s.State == "preparing" }); err != nil {
 				return "", err
 			}
-			if err := errors.Join(b.signal(ctx, "worker", syscall.SIGKILL), b.start("worker", nil)); err != nil {
+			if err := b.crashWorker(ctx, nil); err != nil {
 				return "", err
 			}
-			s, err := b.ended(ctx, id)
-			if err != nil {
-				return "", err
-			}
-			if code, text, state := s.last(); state != "completed" {
-				return code, fmt.Errorf("it was not prepared again: %s %s", state, text)
+			if err := b.completed(ctx, id); err != nil {
+				return "", fmt.Errorf("it was not prepared again: %w", err)
 			}
 			return "prepared again", b.goesOn(ctx, id, "first.txt")
 		}},
 		{"the worker is stopped in the middle of a turn", func(ctx context.Context, b *bench) (string, error) {
-			return b.duringTurn(ctx, func() error { return b.newWorker(ctx, nil) }, func() error { return nil }, "worker_stopped")
+			return b.duringTurn(ctx, func(string) error { return b.newWorker(ctx, nil) }, nil, "worker_stopped")
 		}},
 		{"the worker is killed in the middle of a publish", func(ctx context.Context, b *bench) (string, error) {
 			return b.publishCut(ctx, syscall.SIGKILL)
@@ -74,8 +70,7 @@ func cancelPublish(ctx context.Context, b *bench) (string, error) {
 		return "", err
 	}
 	asked := time.Now()
-	var m struct{ ID string }
-	if err := b.owner.Ask(ctx, http.MethodPost, "/chat-sessions/"+id+"/cancel", "", nil, &m); err != nil {
+	if err := b.cancel(ctx, id); err != nil {
 		return "", err
 	}
 	s, err := b.until(ctx, id, "ended its message", func(s state) bool {
@@ -99,12 +94,8 @@ func cancelPublish(ctx context.Context, b *bench) (string, error) {
 
 // publishCut ends the worker while GitHub is slow to open the pull request, which it does.
 func (b *bench) publishCut(ctx context.Context, sig syscall.Signal) (string, error) {
-	name := b.newFile()
-	id, err := b.create(ctx, "shelf-label", "file "+name)
+	id, name, err := b.begun(ctx, "shelf-label")
 	if err != nil {
-		return "", err
-	}
-	if _, err := b.ended(ctx, id); err != nil {
 		return "", err
 	}
 	b.github.Fail(githubtest.Fault{Pattern: pullRoute, Delay: time.Second, Count: 1})
@@ -133,12 +124,8 @@ func (b *bench) publishCut(ctx context.Context, sig syscall.Signal) (string, err
 
 // databaseGone takes the database away from web and worker while a turn runs.
 func (b *bench) databaseGone(ctx context.Context, long time.Duration) (string, error) {
-	name := b.newFile()
-	id, err := b.create(ctx, "mdlinks", "file "+name+" then wait")
+	id, name, err := b.working(ctx)
 	if err != nil {
-		return "", err
-	}
-	if err := b.waiting(ctx, id); err != nil {
 		return "", err
 	}
 	b.database.down()
@@ -153,8 +140,7 @@ func (b *bench) databaseGone(ctx context.Context, long time.Duration) (string, e
 		return code, err
 	}
 	if long < 10*time.Second { // the turn has not noticed
-		var m struct{ ID string }
-		if err := b.owner.Ask(ctx, http.MethodPost, "/chat-sessions/"+id+"/cancel", "", nil, &m); err != nil {
+		if err := b.cancel(ctx, id); err != nil {
 			return code, err
 		}
 		s, err := b.ended(ctx, id)
@@ -172,12 +158,8 @@ func (b *bench) databaseGone(ctx context.Context, long time.Duration) (string, e
 
 // webGone ends web while a turn runs. The turn does not notice; its log has no hole.
 func (b *bench) webGone(ctx context.Context, sig syscall.Signal) (string, error) {
-	name := b.newFile()
-	id, err := b.create(ctx, "mdlinks", "file "+name+" then wait")
+	id, name, err := b.working(ctx)
 	if err != nil {
-		return "", err
-	}
-	if err := b.waiting(ctx, id); err != nil {
 		return "", err
 	}
 	if err := errors.Join(b.signal(ctx, "web", sig), b.start("web", nil), b.owner.WaitReady(ctx)); err != nil {
@@ -190,8 +172,7 @@ func (b *bench) webGone(ctx context.Context, sig syscall.Signal) (string, error)
 	if _, _, state := s.last(); state != "working" {
 		return "", fmt.Errorf("the message is %s", state)
 	}
-	var m struct{ ID string }
-	if err := b.owner.Ask(ctx, http.MethodPost, "/chat-sessions/"+id+"/cancel", "", nil, &m); err != nil {
+	if err := b.cancel(ctx, id); err != nil {
 		return "", err
 	}
 	if s, err = b.ended(ctx, id); err != nil {
@@ -294,12 +275,8 @@ func (b *bench) postgres() (int, error) {
 
 // serveGone ends serve while a turn runs and starts it again.
 func (b *bench) serveGone(ctx context.Context, end func() error) (string, error) {
-	name := b.newFile()
-	id, err := b.create(ctx, "mdlinks", "file "+name+" then wait")
+	id, name, err := b.working(ctx)
 	if err != nil {
-		return "", err
-	}
-	if err := b.waiting(ctx, id); err != nil {
 		return "", err
 	}
 	if err := end(); err != nil {

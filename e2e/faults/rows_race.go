@@ -38,8 +38,7 @@ func raceCancel(ctx context.Context, b *bench) (string, error) {
 			return "", err
 		}
 		time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond) //nolint:forbidigo // the moment is the point
-		var m struct{ ID string }
-		if err := b.owner.Ask(ctx, http.MethodPost, "/chat-sessions/"+id+"/cancel", "", nil, &m); err != nil {
+		if err := b.cancel(ctx, id); err != nil {
 			if code, err := refused(err, http.StatusConflict, "nothing_to_cancel"); err != nil {
 				return code, err
 			}

@@ -86,9 +86,32 @@ func (b *bench) createAt(ctx context.Context, target person.Target, text string)
 	return made.ID, nil
 }
 
+// begun is a new session whose first message has completed, and the file that it wrote.
+func (b *bench) begun(ctx context.Context, repository string) (id, name string, err error) {
+	name = b.newFile()
+	if id, err = b.create(ctx, repository, "file "+name); err == nil {
+		err = b.completed(ctx, id)
+	}
+	return id, name, err
+}
+
+// working is a new session whose turn has written a file and now runs its long command.
+func (b *bench) working(ctx context.Context) (id, name string, err error) {
+	name = b.newFile()
+	if id, err = b.create(ctx, "mdlinks", "file "+name+" then wait"); err == nil {
+		err = b.waiting(ctx, id)
+	}
+	return id, name, err
+}
+
 func (b *bench) post(ctx context.Context, id, text string) error {
 	var m struct{ ID string }
 	return b.owner.Ask(ctx, http.MethodPost, "/chat-sessions/"+id+"/messages", "", map[string]string{"text": text}, &m)
+}
+
+func (b *bench) cancel(ctx context.Context, id string) error {
+	var m struct{ ID string }
+	return b.owner.Ask(ctx, http.MethodPost, "/chat-sessions/"+id+"/cancel", "", nil, &m)
 }
 
 // read is the session's state.
@@ -122,6 +145,18 @@ func (b *bench) until(ctx context.Context, id, what string, so func(state) bool)
 
 func (b *bench) ended(ctx context.Context, id string) (state, error) {
 	return b.until(ctx, id, "had everything ended", func(s state) bool { return !s.unfinished() })
+}
+
+// completed waits for the end of the session's last message and demands that it is a good one.
+func (b *bench) completed(ctx context.Context, id string) error {
+	s, err := b.ended(ctx, id)
+	if err != nil {
+		return err
+	}
+	if code, text, state := s.last(); state != "completed" {
+		return fmt.Errorf("the message of session %s is %s with %s: %s", id, state, code, text)
+	}
+	return nil
 }
 
 // eventually waits for something outside the product's answers.
@@ -218,12 +253,8 @@ func (b *bench) goesOn(ctx context.Context, id string, kept ...string) error {
 	if err := b.post(ctx, id, "file "+name); err != nil {
 		return fmt.Errorf("the next message was not taken: %w", err)
 	}
-	s, err := b.ended(ctx, id)
-	if err != nil {
-		return err
-	}
-	if code, text, state := s.last(); state != "completed" {
-		return fmt.Errorf("the next message is %s with %s: %s", state, code, text)
+	if err := b.completed(ctx, id); err != nil {
+		return fmt.Errorf("after it: %w", err)
 	}
 	var diff struct {
 		Files []struct{ Path string } `json:"changed_files"`
@@ -271,9 +302,10 @@ func (b *bench) tidy(ctx context.Context) error {
 			return err
 		}
 		for _, ref := range running {
-			pids, err := b.host(ctx, "top", ref, "-eo", "pid")
-			if err == nil && len(pids) > 2 { // the heading and PID 1
-				return fmt.Errorf("in the container of session %s run %d processes", id, len(pids)-1)
+			// docker top shows the host's processes of the same numbers under gVisor.
+			names, err := b.host(ctx, "exec", ref, "bash", "-c", "exec cat /proc/[0-9]*/comm")
+			if err == nil && len(names) > 2 { // PID 1 and what looks
+				return fmt.Errorf("in the container of session %s run %q", id, names)
 			}
 		}
 	}

@@ -41,7 +41,8 @@ type Config struct {
 type Runtime struct {
 	config  Config
 	api     *client.Client
-	volumes string // what names of toolbox volumes begin with
+	volumes string        // what names of toolbox volumes begin with
+	oldKept time.Duration // how long an unused toolbox volume of another build stays
 	trust   trust
 
 	mu       sync.Mutex
@@ -74,7 +75,7 @@ func New(config Config) (*Runtime, error) {
 		return nil, core.Fail(core.Invalid, "invalid_configuration", "DOCKER_HOST is not an address that the Docker client understands.").Because(err)
 	}
 	return &Runtime{
-		config: config, api: api, volumes: "toolbox-", trust: trust,
+		config: config, api: api, volumes: "toolbox-", oldKept: otherBuilds, trust: trust,
 		images: map[string]bool{}, filled: map[string]bool{}, contents: map[string]content{},
 	}, nil
 }
@@ -111,15 +112,14 @@ func (r *Runtime) Capabilities(ctx context.Context) (sandbox.Capabilities, error
 		ServerVersion: info.ServerVersion,
 		CgroupVersion: info.CgroupVersion,
 		ImageRef:      r.config.Image,
+		MemoryBytes:   info.MemTotal,
+		Processors:    info.NCPU,
 	}
 	if found.Runtime == "" {
 		found.Runtime = info.DefaultRuntime
 	}
-	for _, option := range info.SecurityOptions {
-		if name, err := system.DecodeSecurityOptions([]string{option}); err == nil && len(name) == 1 && name[0].Name == "seccomp" {
-			found.Seccomp = true
-		}
-	}
+	_, found.RuntimeKnown = info.Runtimes[found.Runtime]
+	found.Seccomp = option(info, "seccomp")
 	_, err = r.image(ctx, r.config.Image)
 	found.ImageReady = err == nil
 	found.DiskBudget, err = r.budget(ctx)

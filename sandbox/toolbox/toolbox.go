@@ -27,6 +27,9 @@ type Options struct {
 	// Work is what one that moves a whole work tree may take instead; 0 means 15 min.
 	Answer, Work time.Duration
 	Budget       Budget // of every command
+	// OutOfMemory is asked when a command was killed and the toolbox cannot tell why: the memory limit, in
+	// bytes, that the sandbox met within the last so long, 0 when it met none. Nil is never asked.
+	OutOfMemory func(ctx context.Context, within time.Duration) (limit int64)
 }
 
 // Budget is what the workspace may hold; a command that lets it grow above that is ended. 0 is no bound.

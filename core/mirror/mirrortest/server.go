@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/pem"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -28,13 +29,34 @@ type Server struct {
 	mu      sync.Mutex
 	live    map[string]core.TokenPurpose
 	minted  []string
+	refused []string
 	onAuth  func(r *http.Request)
 	fault   func(w http.ResponseWriter, r *http.Request) bool
 	MintErr error
+	Age     time.Duration // of the tokens that Mint hands out
 }
 
 // NewServer starts one that ends with the test.
 func NewServer(tb testing.TB) *Server {
+	tb.Helper()
+	return serve(tb, httptest.NewServer)
+}
+
+// NewTLSServer starts one whose certificate only CAFile makes trusted.
+func NewTLSServer(tb testing.TB) *Server {
+	tb.Helper()
+	return serve(tb, httptest.NewTLSServer)
+}
+
+// CAFile writes the authority of a TLS server's certificate and returns its path.
+func (s *Server) CAFile(tb testing.TB) string {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), "ca.pem")
+	must(tb, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600))
+	return path
+}
+
+func serve(tb testing.TB, start func(http.Handler) *httptest.Server) *Server {
 	tb.Helper()
 	s := &Server{Root: tb.TempDir(), live: map[string]core.TokenPurpose{}}
 	backend := &cgi.Handler{
@@ -47,7 +69,7 @@ func NewServer(tb testing.TB) *Server {
 		},
 		InheritEnv: []string{"PATH"},
 	}
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.Server = start(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		onAuth, fault := s.onAuth, s.fault
 		s.mu.Unlock()
@@ -106,7 +128,7 @@ func (s *Server) Mint(_ context.Context, _ core.Repository, purpose core.TokenPu
 	value := "ghs_" + hex.EncodeToString(random)
 	s.live[value] = purpose
 	s.minted = append(s.minted, value)
-	return core.RepoToken{Value: value, Purpose: purpose, ExpiresAt: time.Now().Add(time.Hour)}, nil
+	return core.RepoToken{Value: value, Purpose: purpose, MintedAt: time.Now().Add(-s.Age), ExpiresAt: time.Now().Add(time.Hour)}, nil
 }
 
 // Revoke ends a token.
@@ -116,11 +138,18 @@ func (s *Server) Revoke(_ context.Context, token core.RepoToken) {
 	delete(s.live, token.Value)
 }
 
-// Live counts the tokens that were minted and not revoked.
-func (s *Server) Live() int {
+// Refused notes a token that the mirror was refused with.
+func (s *Server) Refused(token core.RepoToken) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.live)
+	s.refused = append(s.refused, token.Value)
+}
+
+// RefusedTokens lists them.
+func (s *Server) RefusedTokens() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string{}, s.refused...)
 }
 
 // Minted lists every token that there ever was.
