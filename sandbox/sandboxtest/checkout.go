@@ -73,9 +73,8 @@ func checkoutGit(t *testing.T, ws box) {
 
 func checkoutShallow(t *testing.T, ws box) {
 	f := newFixture(t)
-	spec := f.spec()
-	spec.Shallow = []string{f.base}
-	if err := ws.Checkout(t.Context(), spec, bytes.NewReader(f.pack(t, true))); err != nil {
+	spec, pack := f.shallow(t)
+	if err := ws.Checkout(t.Context(), spec, bytes.NewReader(pack)); err != nil {
 		t.Fatal(err)
 	}
 	if got := ws.must(t, "git log --format=%s | wc -l && git status --porcelain && git rev-parse --is-shallow-repository"); got != "1\ntrue\n" {
@@ -90,14 +89,14 @@ func checkoutTwice(t *testing.T, ws box) {
 	f := newFixture(t)
 	ws.checkout(t, f)
 	ws.write(t, map[string]string{"work.txt": "mine"})
-	pack := f.pack(t, false)
-	wantCode(t, "second checkout", ws.Checkout(t.Context(), f.spec(), bytes.NewReader(pack)), "checkout_exists")
+	spec, pack := f.pack(t)
+	wantCode(t, "second checkout", ws.Checkout(t.Context(), spec, bytes.NewReader(pack)), "checkout_exists")
 	ws.must(t, "rm -rf .git work.txt")
-	wantCode(t, "without .git", ws.Checkout(t.Context(), f.spec(), bytes.NewReader(pack)), "checkout_exists")
+	wantCode(t, "without .git", ws.Checkout(t.Context(), spec, bytes.NewReader(pack)), "checkout_exists")
 
 	other := box{PlatformWorkspace: ws.open(t)}
 	other.write(t, map[string]string{"foreign.txt": "here before"})
-	wantCode(t, "over files", other.Checkout(t.Context(), f.spec(), bytes.NewReader(pack)), "checkout_exists")
+	wantCode(t, "over files", other.Checkout(t.Context(), spec, bytes.NewReader(pack)), "checkout_exists")
 	if got := other.read(t, "foreign.txt"); got != "here before" {
 		t.Errorf("%q", got)
 	}
@@ -105,10 +104,15 @@ func checkoutTwice(t *testing.T, ws box) {
 
 func checkoutBroken(t *testing.T, ws box) {
 	f := newFixture(t)
-	pack := f.pack(t, false)
-	wantCode(t, "half a pack", ws.Checkout(t.Context(), f.spec(), bytes.NewReader(pack[:len(pack)/2])), "checkout_failed")
-	wantCode(t, "no pack", ws.Checkout(t.Context(), f.spec(), strings.NewReader("not a pack")), "checkout_failed")
-	missing := f.spec()
+	spec, pack := f.pack(t)
+	for what, data := range map[string][]byte{
+		"nothing": nil, "half an index": pack[:spec.IndexBytes/2], "no pack": pack[:spec.IndexBytes],
+		"half a pack": pack[:len(pack)-100], "no end": pack[:len(pack)-1], "too much": append(bytes.Clone(pack), 'x'),
+		"no repository": bytes.Repeat([]byte("not a pack "), 1000),
+	} {
+		wantCode(t, what, ws.Checkout(t.Context(), spec, bytes.NewReader(data)), "checkout_failed")
+	}
+	missing := spec
 	missing.BaseSHA = strings.Repeat("1", 40)
 	wantCode(t, "base not in the pack", ws.Checkout(t.Context(), missing, bytes.NewReader(pack)), "checkout_failed")
 	ws.checkout(t, f)
@@ -119,7 +123,7 @@ func checkoutBroken(t *testing.T, ws box) {
 
 func checkoutRefuses(t *testing.T, ws box) {
 	f := newFixture(t)
-	pack := f.pack(t, false)
+	good, pack := f.pack(t)
 	for what, change := range map[string]func(*core.Checkout){
 		"short base":         func(c *core.Checkout) { c.BaseSHA = "abc" },
 		"no branch":          func(c *core.Checkout) { c.Branch = "" },
@@ -128,8 +132,9 @@ func checkoutRefuses(t *testing.T, ws box) {
 		"base with a space":  func(c *core.Checkout) { c.BaseRef = "a b" },
 		"remote of 2 lines":  func(c *core.Checkout) { c.RemoteURL = "https://x\n[core]\nfsmonitor=id" },
 		"no remote":          func(c *core.Checkout) { c.RemoteURL = "" },
+		"no index":           func(c *core.Checkout) { c.IndexBytes = 0 },
 	} {
-		spec := f.spec()
+		spec := good
 		change(&spec)
 		wantCode(t, what, ws.Checkout(t.Context(), spec, bytes.NewReader(pack)), "toolbox_request_invalid")
 	}

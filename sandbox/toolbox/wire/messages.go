@@ -227,8 +227,9 @@ type CheckoutArgs struct {
 	Branch    string `json:"branch"`
 	BaseRef   string `json:"base_ref"`
 	RemoteURL string `json:"remote_url"`
-	// ShallowSize is the length of the shallow file that precedes the pack in the data. Bytes.
+	// The data is the shallow file, the index of the pack, and the pack. Bytes of the first two.
 	ShallowSize int64 `json:"shallow_size,omitempty"`
+	IndexSize   int64 `json:"index_size"`
 }
 
 // GitState is what the repository says of itself.
