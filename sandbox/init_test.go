@@ -55,7 +55,7 @@ while True: x.append(bytearray(8 << 20))'`})
 		if dockertest.Runtime() == "runc" || box.State != core.SandboxFailed || !strings.Contains(box.FailureText, "memory") {
 			t.Errorf("%v; afterwards %+v", err, box)
 		}
-	case !result.OOMKilled && dockertest.Runtime() == "runc" || result.Exit == 0:
+	case !result.OOMKilled || result.MemoryLimit <= 0 || result.Exit != 137:
 		t.Errorf("%+v", result)
 	}
 	if got := f.turn(t, f.reclaim(f.claim), "cat new.txt"); got != "work" {

@@ -129,9 +129,10 @@ func (b *bench) tidy(ctx context.Context) error {
 			return err
 		}
 		for _, ref := range running {
-			pids, err := b.host(ctx, "top", ref, "-eo", "pid")
-			if err == nil && len(pids) > 2 { // the heading and PID 1
-				return fmt.Errorf("in the container of session %s run %d processes", id, len(pids)-1)
+			// docker top shows the host's processes of the same numbers under gVisor.
+			names, err := b.host(ctx, "exec", ref, "bash", "-c", "exec cat /proc/[0-9]*/comm")
+			if err == nil && len(names) > 2 { // PID 1 and what looks
+				return fmt.Errorf("in the container of session %s run %q", id, names)
 			}
 		}
 	}

@@ -54,7 +54,7 @@ func daemonKilled(ctx context.Context, b *bench, live bool) (string, error) {
 	if err := b.daemon.SetLiveRestore(live); err != nil {
 		return "", err
 	}
-	code, err := b.duringTurn(ctx, func(string) error {
+	code, err := b.daemonEnds(ctx, live, func() error {
 		if err := b.daemon.Kill(ctx); err != nil {
 			return err
 		}
@@ -62,14 +62,47 @@ func daemonKilled(ctx context.Context, b *bench, live bool) (string, error) {
 			return errors.New("the container did not outlive the daemon")
 		}
 		return nil
-	}, func() error { return b.daemon.Start(ctx) }, "sandbox_lost", "runtime_unavailable")
+	})
 	return code, errors.Join(err, b.daemon.SetLiveRestore(true))
 }
 
 // daemonRestarted stops dockerd in order, which without live restore stops the containers too.
 func daemonRestarted(ctx context.Context, b *bench) (string, error) {
-	return b.duringTurn(ctx, func(string) error { return b.daemon.Stop(ctx) }, func() error { return b.daemon.Start(ctx) },
-		"sandbox_lost", "runtime_unavailable")
+	return b.daemonEnds(ctx, true, func() error { return b.daemon.Stop(ctx) })
+}
+
+// daemonEnds takes the daemon from under a command and starts it again. The command's end is recorded as
+// unknown, and the session goes on in the same container: with live restore in the same process.
+func (b *bench) daemonEnds(ctx context.Context, live bool, end func() error) (string, error) {
+	var session string
+	var before, after []string
+	look := func() ([]string, error) {
+		ref, err := b.container(ctx, session)
+		if err != nil {
+			return nil, err
+		}
+		return b.host(ctx, "inspect", "--format", "{{.Id}}\n{{.State.Pid}}", ref)
+	}
+	code, err := b.duringTurn(ctx, func(id string) (err error) {
+		session = id
+		if before, err = look(); err != nil {
+			return err
+		}
+		return end()
+	}, func() error {
+		cut, err := b.result(ctx, session, "bash")
+		if err == nil && cut.Outcome != "interrupted" {
+			err = fmt.Errorf("the command is recorded as %s", cut.Outcome)
+		}
+		return errors.Join(err, b.daemon.Start(ctx))
+	}, "sandbox_lost", "runtime_unavailable")
+	if err == nil {
+		after, err = look()
+	}
+	if err == nil && (after[0] != before[0] || live && after[1] != before[1]) {
+		err = fmt.Errorf("the container and its process %v became %v", before, after)
+	}
+	return code, err
 }
 
 // daemonHangs stops the daemon's process: the kernel goes on taking connections for it.
@@ -181,8 +214,8 @@ func shimKilled(ctx context.Context, b *bench) (string, error) {
 	return code, b.onlyKnownProcesses(ctx)
 }
 
-// onlyKnownProcesses demands that the processes in cgroups of containers are those that the daemon
-// knows of.
+// onlyKnownProcesses demands that the processes in cgroups of containers are of containers that run, as
+// the daemon knows.
 func (b *bench) onlyKnownProcesses(ctx context.Context) error {
 	var failure error
 	err := b.eventually(ctx, "every process of a container is known", func() bool {
@@ -200,7 +233,7 @@ func (b *bench) unknownProcesses(ctx context.Context) error {
 	return err
 }
 
-// stranger is a process in the cgroup of a container that the daemon does not name as one of its processes.
+// stranger is a process in the cgroup of a container that does not run, as the daemon knows.
 type stranger struct {
 	pid              int
 	command          string
@@ -208,39 +241,28 @@ type stranger struct {
 }
 
 func (b *bench) strangers(ctx context.Context) ([]stranger, error) {
-	refs, err := b.host(ctx, "ps", "-q")
+	running, err := b.host(ctx, "ps", "-q", "--no-trunc")
 	if err != nil {
 		return nil, err
 	}
-	var known []int
-	for _, ref := range refs {
-		pids, err := b.host(ctx, "top", ref, "-eo", "pid")
-		if err != nil {
-			return nil, err
-		}
-		for _, word := range pids[1:] {
-			if pid, err := strconv.Atoi(word); err == nil {
-				known = append(known, pid)
-			}
-		}
-	}
 	var all []stranger
 	for _, pid := range b.daemon.Processes() {
-		if slices.Contains(known, pid) {
-			continue
-		}
-		group, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
-		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if len(line) == 0 && len(group) == 0 {
+		group, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+		if err != nil {
 			continue // it has ended meanwhile
 		}
-		s := stranger{pid: pid, command: strings.TrimSpace(strings.ReplaceAll(string(line), "\x00", " "))}
 		_, name, _ := strings.Cut(string(group), "private-docker-")
 		_, name, _ = strings.Cut(name, "/")
-		s.container, _, _ = strings.Cut(name, "\n")
-		state, _ := b.host(ctx, "inspect", "--format", "{{.State.Status}}", s.container)
-		s.state = strings.Join(state, "")
-		all = append(all, s)
+		name, _, _ = strings.Cut(name, "\n")
+		name, _, _ = strings.Cut(name, "/")
+		if slices.Contains(running, name) {
+			continue
+		}
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // for the message alone
+		state, _ := b.host(ctx, "inspect", "--format", "{{.State.Status}}", name)
+		all = append(all, stranger{
+			pid: pid, command: strings.TrimSpace(strings.ReplaceAll(string(line), "\x00", " ")), container: name, state: strings.Join(state, ""),
+		})
 	}
 	return all, nil
 }

@@ -137,13 +137,21 @@ func (b *bench) outside(ctx context.Context) error {
 	b.env = map[string]string{ // no pool but in the rows about it
 		"PATH": os.Getenv("PATH"), "HOME": os.Getenv("HOME"), "SANDBOX_IMAGE": image, "DATABASE_URL": "host=" + b.dir + " user=postgres dbname=" + filepath.Base(b.dir),
 		"ENCRYPTION_KEYS": seal.NewKey("k1"), "DATA_DIR": filepath.Join(b.dir, "data"), "DOCKER_HOST": "unix://" + b.docker.path,
-		"LISTEN_ADDR": b.productAddr, "PUBLIC_URL": "http://" + b.productAddr, "SANDBOX_MAX_RUNNING": "4", "SANDBOX_WARM": "0", "SANDBOX_MEMORY": "512",
+		"LISTEN_ADDR": b.productAddr, "PUBLIC_URL": "http://" + b.productAddr, "SANDBOX_MAX_RUNNING": "4", "SANDBOX_WARM": "0", "SANDBOX_MEMORY": memory(),
 		"SANDBOX_RUNTIME": dockertest.Runtime(),
 	}
 	maps.Copy(b.env, github.Environment())
 	maps.Copy(b.env, standin.ModelEnvironment(b.modelAddr))
 	b.env["OPENROUTER_API_KEY"] = canary
 	return nil
+}
+
+// memory is what one sandbox may use, in MiB. gVisor's own is in it, 5 MB a process.
+func memory() string {
+	if dockertest.Runtime() == "runc" {
+		return "512"
+	}
+	return "1536"
 }
 
 // free is an address on which nothing listens.

@@ -1,9 +1,11 @@
 package docker_test
 
 import (
+	"context"
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/sandbox"
@@ -44,7 +46,7 @@ func start(t testing.TB, r *docker.Runtime, spec sandbox.Spec) box {
 	if err := r.Start(t.Context(), ref); err != nil {
 		t.Fatal(err)
 	}
-	return dial(t, ref, stream)
+	return dial(t, r, ref, stream)
 }
 
 // attach speaks to a container that runs already.
@@ -54,12 +56,21 @@ func attach(t testing.TB, r *docker.Runtime, ref string) box {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return dial(t, ref, stream)
+	return dial(t, r, ref, stream)
 }
 
-func dial(t testing.TB, ref string, stream io.ReadWriteCloser) box {
+func dial(t testing.TB, r *docker.Runtime, ref string, stream io.ReadWriteCloser) box {
 	t.Helper()
-	client, err := toolbox.Dial(t.Context(), stream, toolbox.Options{})
+	client, err := toolbox.Dial(t.Context(), stream, toolbox.Options{OutOfMemory: func(ctx context.Context, within time.Duration) int64 {
+		met, err := r.OutOfMemory(ctx, ref, within)
+		if err != nil {
+			t.Error(err)
+		}
+		if met {
+			return spec().Limits.MemoryBytes
+		}
+		return 0
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

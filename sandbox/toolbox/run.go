@@ -55,6 +55,7 @@ func (c *Client) Run(ctx context.Context, cmd core.Command) (core.CommandResult,
 		within: time.Duration(args.Timeout)*time.Millisecond + c.opts.Answer,
 		shape:  shape{bytes: base64.StdEncoding.EncodedLen(args.KeepHead+args.KeepTail) + 4<<10, values: 64},
 	}
+	began := time.Now()
 	res, err := do[wire.RunArgs, wire.RunResult](ctx, c, req, args)
 	if err != nil && ctx.Err() == nil {
 		return core.CommandResult{}, err
@@ -63,7 +64,16 @@ func (c *Client) Run(ctx context.Context, cmd core.Command) (core.CommandResult,
 	if !ok {
 		return core.CommandResult{}, c.forged()
 	}
+	if err == nil && unexplained(out) && c.opts.OutOfMemory != nil {
+		out.MemoryLimit = c.opts.OutOfMemory(ctx, time.Since(began))
+		out.OOMKilled = out.MemoryLimit > 0
+	}
 	return out, err
+}
+
+// unexplained says that a command, or the last program of its shell, was killed and not by the toolbox.
+func unexplained(r core.CommandResult) bool {
+	return r.Exit == 137 && !r.OOMKilled && !r.TimedOut && !r.OverQuota && !r.HostFull
 }
 
 // commandResult checks what the toolbox said against what was asked.
