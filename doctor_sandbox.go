@@ -27,7 +27,8 @@ func checkDocker(ctx context.Context, cfg config.Config) []finding {
 		return []finding{{"docker", absent, core.MessageOf(err), "Start it (scripts/dockerd ensure), or set DOCKER_HOST."}}
 	}
 	all := []finding{
-		{"docker", fine, "version " + c.ServerVersion, ""}, checkRuntime(c), checkImage(cfg.Sandbox.Image, c.ImageReady),
+		{"docker", fine, "version " + c.ServerVersion, ""},
+		checkRuntime(c), checkImage(cfg.Sandbox.Image, c.ImageReady),
 		checkBudget(cfg.Sandbox, c.DiskBudget), checkCapacity(cfg.Sandbox, c),
 	}
 	all = append(all, checkHost(ctx, r)...)
