@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"agent-sandboxing/agent/modeltest"
+	"agent-sandboxing/sandbox/docker/dockertest"
 )
 
 // containerRows are faults inside one sandbox, or of its one container: what a command does, and what
@@ -21,8 +22,9 @@ import (
 func containerRows() []row {
 	return []row{
 		{"F4: a command takes all memory", func(ctx context.Context, b *bench) (string, error) {
-			return b.command(ctx, "x = []\nwhile True: x.append(bytearray(1 << 20))\n", 0, "ran out of memory")
+			return b.command(ctx, "x = []\nwhile True: x.append(bytearray(8 << 20))\n", 0, "ran out of memory")
 		}},
+		{"F4: a command takes all memory in small pieces", memoryInPieces},
 		{"F5: a command forks without end", func(ctx context.Context, b *bench) (string, error) {
 			return b.command(ctx, "import os\nwhile True:\n  try: os.fork()\n  except OSError: pass\n", 5, "timed out after 5 s")
 		}},
@@ -76,6 +78,40 @@ func (b *bench) command(ctx context.Context, script string, seconds int, told st
 		return result.Code, fmt.Errorf("the model was not told %q but %q", told, result.Snippet)
 	}
 	return strings.TrimSpace(result.Code + " " + result.Detail), b.goesOn(ctx, id, name)
+}
+
+// memoryInPieces has the host's kernel choose what to kill: the command, or under gVisor the sandbox's own
+// kernel, which ends the turn with the reason.
+func memoryInPieces(ctx context.Context, b *bench) (string, error) {
+	const script = "x = []\nwhile True: x.append(bytearray(1 << 20))\n"
+	if dockertest.Runtime() == "runc" {
+		return b.command(ctx, script, 0, "ran out of memory")
+	}
+	name := b.newFile()
+	text, err := performance{Answer: "Done.", Calls: []modeltest.Call{
+		modeltest.CallJSON("write", map[string]any{"path": name, "content": "before it\n"}),
+		modeltest.CallJSON("write", map[string]any{"path": "script.py", "content": script}),
+		modeltest.CallJSON("bash", map[string]any{"command": "python3 script.py"}),
+	}}.message()
+	if err != nil {
+		return "", err
+	}
+	id, err := b.create(ctx, "mdlinks", text)
+	if err != nil {
+		return "", err
+	}
+	code, err := b.failed(ctx, id, "sandbox_lost")
+	if err != nil {
+		return code, err
+	}
+	s, err := b.read(ctx, id)
+	if err != nil {
+		return code, err
+	}
+	if _, why, _ := s.last(); !strings.Contains(why, "memory") {
+		return code, fmt.Errorf("the memory is not named: %s", why)
+	}
+	return code + ", named", b.goesOn(ctx, id, name)
 }
 
 // toolResult is what the log says of a tool call's end.
@@ -155,11 +191,16 @@ func pausedBetween(ctx context.Context, b *bench) (string, error) {
 	return "rebuilt", b.goesOn(ctx, id, name)
 }
 
-// toolboxStopped stops PID 1 of a sandbox: it is there, and never answers again.
+// toolboxStopped stops PID 1 of a sandbox: it is there, and never answers again. Under gVisor it has to be
+// stopped from inside: the host sees gVisor's kernel alone.
 func toolboxStopped(ctx context.Context, b *bench) (string, error) {
 	return b.duringTurn(ctx, func() error {
 		ref, err := b.container(ctx, b.sessions[0])
 		if err != nil {
+			return err
+		}
+		if dockertest.Runtime() != "runc" {
+			_, err := b.host(ctx, "exec", "--user", "1000", ref, "bash", "-c", "kill -STOP 1")
 			return err
 		}
 		pid, err := b.host(ctx, "inspect", "--format", "{{.State.Pid}}", ref)
