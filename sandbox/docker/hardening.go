@@ -47,7 +47,7 @@ func hardened(image, runtime string, limits sandbox.Limits) (container.Config, c
 		AttachStdout: true,
 		AttachStderr: true, // says why a start failed
 	}
-	host := container.HostConfig{Runtime: runtime}
+	var host container.HostConfig
 	for _, c := range controls() {
 		if c.set != nil {
 			c.set(&made{config: &config, host: &host, limits: limits, runtime: runtime})
