@@ -75,12 +75,12 @@ sandbox-faults: $(GVISOR)
 	@$(MAKE) --no-print-directory build
 	@scripts/faults-check -sandbox -repeat $(or $(REPEAT),1)
 
-# Random SIGKILLs of worker, container, shim and dockerd while people work, for DURATION or KILLS.
+# KILLS random SIGKILLs of worker, container, shim and dockerd while people work, spread over DURATION.
 .PHONY: chaos
 chaos: $(GVISOR)
 	@scripts/setup faults
 	@$(MAKE) --no-print-directory build
-	@scripts/faults-check -chaos -duration $(or $(DURATION),6m) -kills $(or $(KILLS),200)
+	@scripts/faults-check -chaos -duration $(or $(DURATION),5m) -kills $(or $(KILLS),200)
 
 .PHONY: policy-check
 policy-check:

@@ -79,11 +79,11 @@ func checkBudget(s config.Sandbox, by sandbox.DiskBudget) finding {
 	case s.Disk == 0:
 		return finding{name, degraded, "SANDBOX_DISK is 0: one session can fill the Docker host's disk", "Set SANDBOX_DISK."}
 	case by == sandbox.BudgetQuota:
-		return finding{name, fine, fmt.Sprintf("%d MiB for each workspace, by the kernel's quota", s.Disk), ""}
+		return finding{name, fine, fmt.Sprintf("%d MiB for each workspace, by the kernel's quota; the number of files is looked at while commands run", s.Disk), ""}
 	}
 	return finding{
 		name, degraded, fmt.Sprintf("%d MiB for each workspace, looked at while commands run: what one writes between two looks comes on top", s.Disk),
-		"Mount the file system of the Docker host's data folder with project quotas (pquota), and restart the daemon.",
+		"Put the Docker host's data folder on an xfs or ext4 that is mounted with project quotas (pquota), and restart the daemon. One preallocated image for the whole folder, loop-mounted, will do.",
 	}
 }
 

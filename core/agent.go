@@ -125,6 +125,7 @@ type PublishResult struct {
 	Files     int
 	Additions int
 	Deletions int
+	Draft     bool
 	LeftOut   []string // paths that the publish set excluded, with the rule
 	Merged    int      // commits of others on the branch that were merged with the session's work
 }

@@ -60,6 +60,7 @@ const (
 type RepoToken struct {
 	Value     string
 	Purpose   TokenPurpose
+	MintedAt  time.Time
 	ExpiresAt time.Time
 }
 

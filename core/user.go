@@ -111,5 +111,4 @@ type AuditEntry struct {
 	Action  string
 	Session SessionID
 	Detail  string
-	At      time.Time
 }

@@ -10,8 +10,8 @@ import (
 	"agent-sandboxing/sandbox/toolbox"
 )
 
-// helloWithin is how long a member may take to answer when it is claimed. A new container is made in
-// less than anybody would wait for one that is stuck.
+// helloWithin is how long a toolbox that runs already may take to answer. A new container is made in less
+// than anybody would wait for one that is stuck.
 const helloWithin = 2 * time.Second
 
 var (
@@ -69,11 +69,9 @@ func (s *Service) expected(ctx context.Context) (string, error) {
 // greet attaches to a claimed member, which must answer and must be as it was made: no process but
 // the toolbox, no file.
 func (p *provision) greet(ctx context.Context) (*toolbox.Client, error) {
-	stream, err := p.runtime.Attach(ctx, p.box.RuntimeRef)
-	if err != nil {
-		return nil, err
-	}
-	ws, err := toolbox.Dial(ctx, stream, toolbox.Options{HelloTimeout: helloWithin, Budget: p.budget(), OutOfMemory: p.memoryMet(p.box.RuntimeRef)})
+	o := p.terms(p.box.RuntimeRef)
+	o.HelloTimeout = helloWithin
+	ws, err := Attach(ctx, p.runtime, p.box.RuntimeRef, o)
 	if err != nil {
 		return nil, err
 	}

@@ -184,8 +184,8 @@ type Store interface {
 	PoolStore
 }
 
-// Source gives a session's base as one pack. The reader ends with the pack; closing it early stops
-// the producer. again says that the session was checked out before, here or on another host: its base
+// Source gives a session's base as one pack behind its index. The reader ends with the pack; closing it
+// early stops the producer. again says that the session was checked out before, here or on another host: its base
 // is then the same commit wherever the branch points now. The first time a moved branch is refused.
 type Source interface {
 	Checkout(ctx context.Context, session core.ChatSession, again bool) (core.Checkout, io.ReadCloser, error)

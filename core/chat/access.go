@@ -78,16 +78,18 @@ func (s *Service) own(ctx context.Context, user core.User, id core.SessionID) (c
 	return session, rights, nil
 }
 
+// codeNotOwner is of what only the session's owner may do.
+const codeNotOwner = "not_owner"
+
 func notOwner() error {
-	return core.Fail(core.Forbidden, "not_owner", "Only the person who started this session may do that. If you may push to its repository, start a session of your own to go on from here.")
+	return core.Fail(core.Forbidden, codeNotOwner, "Only the person who started this session may do that. If you may push to its repository, start a session of your own to go on from here.")
 }
 
 // MayPush asks GitHub now, with the person's own token, whether they may push to the repository and
-// whether it is still under its installation. NotFound, or Forbidden push_required, or Conflict
-// repository_archived.
-func (s *Service) MayPush(ctx context.Context, user core.UserID, repo core.Repository) error {
-	_, err := s.pushable(ctx, user, repo.InstallationID, repo.ID)
-	return err
+// whether it is still under its installation, and returns it as it is named now. NotFound,
+// or Forbidden push_required, or Conflict repository_archived.
+func (s *Service) MayPush(ctx context.Context, user core.UserID, repo core.Repository) (core.Repository, error) {
+	return s.pushable(ctx, user, repo.InstallationID, repo.ID)
 }
 
 func (s *Service) pushable(ctx context.Context, user core.UserID, installation core.InstallationID, id core.RepositoryID) (core.Repository, error) {

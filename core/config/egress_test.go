@@ -15,14 +15,14 @@ func TestParse_TheNetworkOfSandboxes(t *testing.T) {
 		t.Errorf("the default: %+v, %v", c.Egress, err)
 	}
 	set := maps.Clone(vars)
-	set["EGRESS_MODE"], set["EGRESS_ALLOW"], set["EGRESS_ALLOW_PRIVATE"] = "allowlist", " Registry.EXAMPLE.net., *.Example.com ,", " Nexus:8081,mirror.corp.example:443"
+	set["EGRESS_MODE"], set["EGRESS_ALLOW"], set["EGRESS_ALLOW_PRIVATE"], set["EGRESS_MAX_MIB"] = "allowlist", " Registry.EXAMPLE.net., *.Example.com ,", " Nexus:8081,mirror.corp.example:443", "100"
 	c, err := Parse(Serve, set)
-	want := Egress{EgressMode: "allowlist", EgressAllow: []string{"registry.example.net", "*.example.com"}, EgressAllowPrivate: []string{"nexus:8081", "mirror.corp.example:443"}}
+	want := Egress{EgressMode: "allowlist", EgressMaxMiB: 100, EgressAllow: []string{"registry.example.net", "*.example.com"}, EgressAllowPrivate: []string{"nexus:8081", "mirror.corp.example:443"}}
 	if diff := cmp.Diff(want, c.Egress); diff != "" || err != nil {
 		t.Errorf("%v -want +got\n%s", err, diff)
 	}
 	for name, value := range map[string]string{
-		"EGRESS_MODE": "closed", "EGRESS_ALLOW": "https://example.com", "EGRESS_ALLOW_PRIVATE": "nexus", "SANDBOX_CA_FILE": "testdata/key.pem",
+		"EGRESS_MODE": "closed", "EGRESS_ALLOW": "https://example.com", "EGRESS_ALLOW_PRIVATE": "nexus", "EGRESS_MAX_MIB": "-1", "SANDBOX_CA_FILE": "testdata/key.pem",
 	} {
 		bad := maps.Clone(vars)
 		bad[name] = value

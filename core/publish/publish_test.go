@@ -20,9 +20,9 @@ func TestPublish_OpensThenUpdatesTheSamePullRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s, ws := w.session(t, map[string]string{"main.go": "package main\n\nfunc main() {}\n", "hello.txt": "hello\n"})
-	before := w.unrevoked()
+	before := w.unrevoked(t)
 	first := w.must(t, s, ws, "Say hello", "Adds a greeting.\n\nSecond paragraph.")
-	if got := w.unrevoked(); got != before {
+	if got := w.unrevoked(t); got != before {
 		t.Errorf("%d tokens were not revoked", got-before)
 	}
 	want := core.PublishResult{Outcome: core.PublishOpened, Number: first.Number, URL: first.URL, Files: 2, Additions: 3}
@@ -151,7 +151,7 @@ func TestPublish_RefusesWithWordsToActOn(t *testing.T) {
 	refused(t, s, ws, "remote_changed", "Somebody else pushed")
 
 	w.options.Access = access{err: core.NotFoundError()}
-	refused(t, s, ws, "not_found", "")
+	refused(t, s, ws, "installation_removed", "ask the account's owner")
 }
 
 func TestPublish_OfAFixtureIsRefused(t *testing.T) {

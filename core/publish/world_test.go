@@ -30,6 +30,7 @@ var asked = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 type world struct {
 	github  *githubtest.Server
 	app     *github.App
+	tokens  *github.Tokens
 	repo    core.Repository
 	base    string // head of main
 	store   *store.Store
@@ -43,7 +44,9 @@ type world struct {
 // access is the person's own right to push, as GitHub would say it.
 type access struct{ err error }
 
-func (a access) MayPush(context.Context, core.UserID, core.Repository) error { return a.err }
+func (a access) MayPush(_ context.Context, _ core.UserID, repo core.Repository) (core.Repository, error) {
+	return repo, a.err
+}
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
@@ -62,6 +65,7 @@ func newWorld(t *testing.T) *world {
 	if w.app, err = github.NewApp(github.AppConfig{Bases: bases, AppID: config.AppID, PrivateKey: config.PrivateKey, Now: w.github.Now}); err != nil {
 		t.Fatal(err)
 	}
+	w.tokens = github.NewTokens(w.app, func(core.RepoToken) {})
 	if _, err := w.github.AddOrganization("octo-org", "Octo Org"); err != nil {
 		t.Fatal(err)
 	}
@@ -88,11 +92,11 @@ func newWorld(t *testing.T) *world {
 	}
 	w.worker = storetest.Worker(t, w.store, "host-1")
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	if w.mirror, err = mirror.New(mirror.Options{Dir: t.TempDir(), GitURL: w.app.GitURL, Tokens: w.app, CloneDepth: 50, Log: log}); err != nil {
+	if w.mirror, err = mirror.New(mirror.Options{Dir: t.TempDir(), GitURL: w.app.GitURL, Tokens: w.tokens, CloneDepth: 50, Log: log}); err != nil {
 		t.Fatal(err)
 	}
 	w.options = publish.Options{
-		Store: w.store, Mirror: w.mirror, Tokens: w.app, PullRequests: w.app, Access: access{},
+		Store: w.store, Mirror: w.mirror, Tokens: w.tokens, PullRequests: w.app, Access: access{},
 		Bot: publish.Identity{Name: "agent[bot]", Email: "99+agent[bot]@users.noreply.github.com"}, PublicURL: "https://agent.example.com", Log: log,
 	}
 	return w
@@ -132,7 +136,7 @@ func write(t *testing.T, ws *mirrortest.Workspace, files map[string]string) {
 // ask stores a person's wish to publish.
 func (w *world) ask(t *testing.T, s core.ChatSession, title, body string) {
 	t.Helper()
-	_, err := w.store.RequestPublish(t.Context(), core.Publication{SessionID: s.ID, RequestedBy: w.owner.ID, ClientKey: string(core.NewID[core.PublicationID]()), Title: title, Body: body, CreatedAt: asked})
+	_, err := w.store.RequestPublish(t.Context(), core.Publication{SessionID: s.ID, RequestedBy: w.owner.ID, ClientKey: string(core.NewID[core.PublicationID]()), Title: title, Body: body, CreatedAt: asked}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,8 +228,10 @@ func wantCode(t *testing.T, err error, code string) {
 	}
 }
 
-// unrevoked counts tokens that were minted and not given back.
-func (w *world) unrevoked() (n int) {
+// unrevoked counts tokens that were minted and not given back, when those that are shared are.
+func (w *world) unrevoked(t *testing.T) (n int) {
+	t.Helper()
+	w.tokens.Close(t.Context())
 	for _, r := range w.github.Requests() {
 		switch {
 		case strings.HasPrefix(r, "POST /api/v3/app/installations/"):

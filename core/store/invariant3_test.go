@@ -61,7 +61,7 @@ func withoutMoney(t *testing.T, s *store.Store) core.Claim {
 
 func published(t *testing.T, s *store.Store) core.Claim {
 	c := finished(t, s)
-	_, err := s.RequestPublish(t.Context(), core.Publication{SessionID: c.Session.ID, RequestedBy: c.Owner.ID, Title: "T"})
+	_, err := s.RequestPublish(t.Context(), core.Publication{SessionID: c.Session.ID, RequestedBy: c.Owner.ID, Title: "T"}, nil)
 	must(t, err)
 	return storetest.Claim(t, s)
 }
@@ -148,7 +148,7 @@ func changes() []change {
 			return s.FinishMessage(ctx, c.Lease, core.Finish{MessageID: c.Message.ID, State: core.Completed, Answer: "ok"})
 		}},
 		{"RequestPublish", finished, func(ctx context.Context, s *store.Store, c core.Claim) error {
-			_, err := s.RequestPublish(ctx, core.Publication{SessionID: c.Session.ID, Title: "T", ClientKey: "k"})
+			_, err := s.RequestPublish(ctx, core.Publication{SessionID: c.Session.ID, Title: "T", ClientKey: "k"}, nil)
 			return err
 		}},
 		{"SavePublication", published, func(ctx context.Context, s *store.Store, c core.Claim) error {

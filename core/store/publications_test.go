@@ -28,7 +28,7 @@ func TestRequestPublish_OneAtATime(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range ids {
 		all.Go(func() {
-			p, err := s.RequestPublish(t.Context(), in)
+			p, err := s.RequestPublish(t.Context(), in, nil)
 			if err != nil {
 				t.Errorf("RequestPublish: %v", err)
 			}
@@ -51,7 +51,7 @@ func TestRequestPublish_OneAtATime(t *testing.T) {
 	}
 	wantTypes(t, s, session.ID, "message_queued", "publication_requested")
 	in.ClientKey = "key-2"
-	if _, err := s.RequestPublish(t.Context(), in); core.CodeOf(err) != "publish_pending" || core.KindOf(err) != core.Conflict {
+	if _, err := s.RequestPublish(t.Context(), in, nil); core.CodeOf(err) != "publish_pending" || core.KindOf(err) != core.Conflict {
 		t.Errorf("while one is unfinished: %v, want Conflict publish_pending", err)
 	}
 	other := storetest.Session(t, s, session.OwnerID)

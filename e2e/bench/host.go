@@ -70,9 +70,9 @@ func (h *host) box(ctx context.Context) (*box, error) {
 		return nil, err
 	}
 	if err := h.Start(ctx, ref); err != nil {
-		return nil, err
+		return nil, errors.Join(err, stream.Close())
 	}
-	client, err := toolbox.Dial(ctx, stream, toolbox.Options{})
+	client, err := toolbox.Dial(ctx, stream, toolbox.Options{}) // which closes what does not answer
 	return &box{Client: client, ref: ref}, err
 }
 

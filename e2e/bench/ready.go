@@ -40,41 +40,42 @@ type world struct {
 	warm, cold *sandbox.Service
 }
 
+// openWorld starts one. What was started has to be closed also after an error.
 func openWorld(ctx context.Context, h *host) (w *world, err error) {
 	w = &world{host: h}
 	if w.dir, err = os.MkdirTemp("/tmp", "bench-ready-"); err != nil {
-		return nil, err
+		return w, err
 	}
 	if err := os.Chmod(w.dir, 0o755); err != nil {
-		return nil, err
+		return w, err
 	}
 	log := slog.New(slog.DiscardHandler)
 	if w.database, err = localpg.Start(ctx, w.dir, log); err != nil {
-		return nil, err
+		return w, err
 	}
 	keys, err := seal.Parse(seal.NewKey("bench"))
 	if err != nil {
-		return nil, err
+		return w, err
 	}
 	if w.store, err = store.Open(ctx, w.database.URL(), keys, log); err != nil {
-		return nil, err
+		return w, err
 	}
 	if err := w.store.Migrate(ctx); err != nil {
-		return nil, err
+		return w, err
 	}
 	if w.owner, err = w.store.UpsertUser(ctx, core.Person{ID: 1, Login: "bench"}, core.Member); err != nil {
-		return nil, err
+		return w, err
 	}
 	at, err := h.Host(ctx)
 	if err != nil {
-		return nil, err
+		return w, err
 	}
 	w.worker = core.Worker{ID: core.NewID[core.WorkerID](), Host: at, Version: "bench", Capacity: burst}
 	if err := w.store.SaveWorker(ctx, w.worker); err != nil {
-		return nil, err
+		return w, err
 	}
 	if w.repository, err = newRepository(ctx, filepath.Join(w.dir, "repository"), repoFiles); err != nil {
-		return nil, err
+		return w, err
 	}
 	options := sandbox.Options{Runtime: h, Store: w.store, Source: w.repository, Log: log, Limits: limits, Warm: poolSize}
 	w.warm = sandbox.New(options)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 
 	"agent-sandboxing/agent/modeltest"
@@ -57,8 +56,7 @@ func modelRows() []row {
 				return "", err
 			}
 			asked := time.Now()
-			var m struct{ ID string }
-			if err := b.owner.Ask(ctx, http.MethodPost, "/chat-sessions/"+id+"/cancel", "", nil, &m); err != nil {
+			if err := b.cancel(ctx, id); err != nil {
 				return "", err
 			}
 			s, err := b.ended(ctx, id)

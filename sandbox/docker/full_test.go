@@ -10,6 +10,7 @@ import (
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/sandbox/docker/dockertest"
+	"agent-sandboxing/sandbox/sandboxtest"
 )
 
 // A full disk costs a write, and never what was there before.
@@ -63,8 +64,8 @@ func TestDiskFull_TheWorkIsStillRecorded(t *testing.T) {
 			dockertest.Docker(t, "volume", "create", "--opt", "type=tmpfs", "--opt", "device=tmpfs", "--opt", "o=size=24m,nr_inodes=3000,uid=1000,gid=1000",
 				"--label", "agent-sandboxing.instance="+config.Instance, "--label", "agent-sandboxing.sandbox="+string(s.Sandbox), s.Volume)
 			b := start(t, r, s)
-			head, pack := oneCommit(t)
-			checkout := core.Checkout{BaseSHA: head, Branch: "agent/x", BaseRef: "main", RemoteURL: "https://github.example/octo/demo.git"}
+			head, pack, index := oneCommit(t)
+			checkout := core.Checkout{BaseSHA: head, Branch: "agent/x", BaseRef: "main", RemoteURL: "https://github.example/octo/demo.git", IndexBytes: index}
 			if err := b.Checkout(t.Context(), checkout, bytes.NewReader(pack)); err != nil {
 				t.Fatal(err)
 			}
@@ -91,26 +92,26 @@ func TestDiskFull_TheWorkIsStillRecorded(t *testing.T) {
 	}
 }
 
-// oneCommit is a repository's only commit, as a pack.
-func oneCommit(t *testing.T) (head string, pack []byte) {
+// oneCommit is a repository's only commit, as a pack behind its index.
+func oneCommit(t *testing.T) (head string, pack []byte, index int64) {
 	t.Helper()
 	dir := t.TempDir()
-	git := func(stdin string, args ...string) []byte {
+	git := func(args ...string) []byte {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir, "-c", "user.name=Test", "-c", "user.email=test@example.com"}, args...)...)
-		cmd.Stdin = strings.NewReader(stdin)
 		out, err := cmd.Output()
 		if err != nil {
 			t.Fatalf("git %v: %v", args, err)
 		}
 		return out
 	}
-	git("", "init", "-q", "-b", "main")
+	git("init", "-q", "-b", "main")
 	if err := os.WriteFile(filepath.Join(dir, "README.md"), []byte("hello\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	git("", "add", ".")
-	git("", "commit", "-q", "-m", "files")
-	head = strings.TrimSpace(string(git("", "rev-parse", "HEAD")))
-	return head, git(head+"\n", "pack-objects", "--stdout", "--revs", "-q")
+	git("add", ".")
+	git("commit", "-q", "-m", "files")
+	head = strings.TrimSpace(string(git("rev-parse", "HEAD")))
+	pack, index = sandboxtest.Pack(t, dir, head)
+	return head, pack, index
 }

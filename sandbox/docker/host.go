@@ -49,7 +49,7 @@ func (r *Runtime) ExamineHost(ctx context.Context) ([]HostFinding, error) {
 		examineRegistries(info),
 	}
 	if !info.LiveRestoreEnabled {
-		set(all, "live restore", "off: a restart of the daemon ends every running turn", `Set "live-restore": true in the daemon's configuration.`)
+		set(all, "live restore", "off: a restart of the daemon ends every sandbox, and what runs in it", `Set "live-restore": true in the daemon's configuration.`)
 	}
 	if info.Swarm.LocalNodeState != "" && info.Swarm.LocalNodeState != "inactive" {
 		set(all, "swarm", "the daemon is part of a swarm, which opens ports", "Run sandboxes on a daemon of their own: docker swarm leave.")

@@ -27,12 +27,11 @@ import (
 // and whole, and returns its name. It is filled through a container that is never started: a bind path would have to exist on the
 // daemon's host, and a read-only root refuses copies.
 func (r *Runtime) inject(ctx context.Context, architecture, imageID string) (string, error) {
-	program, sum, err := toolbox.Binary(architecture)
+	content, err := r.content(architecture)
 	if err != nil {
 		return "", err
 	}
-	files := append([]file{{name: "toolboxd", mode: 0o555, data: program}}, r.trust.files...)
-	name := r.volumes + nameOf(sum, files)
+	name, files := r.volumes+content.name, content.files
 	if r.knows(r.filled, name) && r.present(ctx, name) {
 		return name, nil
 	}
@@ -148,6 +147,30 @@ func (r *Runtime) carrier(ctx context.Context, volumeName, imageID string) (ref 
 		}
 	})
 	return ref, err
+}
+
+// content is what a toolbox volume holds, and the name that tells it from others.
+type content struct {
+	name  string
+	files []file
+}
+
+// content is made once for each architecture: to read and hash the program takes longer than all else
+// in a claim.
+func (r *Runtime) content(architecture string) (content, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known, ok := r.contents[architecture]; ok {
+		return known, nil
+	}
+	program, sum, err := toolbox.Binary(architecture)
+	if err != nil {
+		return content{}, err
+	}
+	files := append([]file{{name: "toolboxd", mode: 0o555, data: program}}, r.trust.files...)
+	made := content{name: nameOf(sum, files), files: files}
+	r.contents[architecture] = made
+	return made, nil
 }
 
 // nameOf tells volumes apart by what is in them: the toolbox's own sum when that is all.

@@ -83,6 +83,7 @@ func Attacks(t *testing.T, open Open, have ...Capability) {
 		{"processes", false, processAttacks()},
 		{"output", false, outputAttacks()},
 		{"poison", true, poisonAttacks()},
+		{"git", false, gitAttacks()},
 	} {
 		cases := slices.DeleteFunc(g.cases, func(c testCase) bool { return !count.runs(c.needs, have) })
 		if len(cases) == 0 {

@@ -9,9 +9,11 @@ package toolbox
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
+	"syscall"
 	"time"
 
 	"agent-sandboxing/core"
@@ -149,6 +151,18 @@ func (c *Client) Close() error {
 
 // Done is closed when the connection has ended.
 func (c *Client) Done() <-chan struct{} { return c.done }
+
+// Cut says that the connection ended because its stream did, and not because of what the toolbox sent
+// or left out: what is at the other end may go on.
+func (c *Client) Cut() bool {
+	err := c.Err()
+	for _, end := range []error{errGone, io.ErrUnexpectedEOF, syscall.EPIPE, syscall.ECONNRESET} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	return false
+}
 
 // Err says why the connection ended, nil while it stands.
 func (c *Client) Err() error {
