@@ -72,10 +72,10 @@ func (q *Quarantine) withoutHuge(ctx context.Context, from, to string, changes [
 	if err != nil {
 		return "", "", err
 	}
-	var huge []string
+	var huge []Change // as if each was added, so that both trees lose it
 	for i, size := range sizes {
 		if size > maxCompared {
-			huge = append(huge, paths[i])
+			huge = append(huge, Change{ChangedFile: core.ChangedFile{Path: paths[i]}})
 		}
 	}
 	if from, err = q.Without(ctx, from, huge); err != nil {

@@ -40,7 +40,7 @@ func gitTraps(t *testing.T, ws box) {
 		}
 		if !trap.Local { // a nested repository is no part of a commit that git makes
 			ws.must(t, commitRaw(f.base))
-			ws.switchesTo(t, f, f.spec().Branch)
+			ws.switchesTo(t, f, fixtureBranch)
 		}
 		sprung += ws.sprung(t, trap.Name)
 	}

@@ -31,7 +31,7 @@ func checkoutState(t *testing.T, ws box) {
 	wantCode(t, "state without a checkout", err, "checkout_missing")
 	ws.checkout(t, f)
 	got, err := ws.GitState(t.Context())
-	want := core.GitState{Branch: "agent/0190-test", Head: f.base}
+	want := core.GitState{Branch: fixtureBranch, Head: f.base}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v, -want +got\n%s", err, diff)
 	}
@@ -149,10 +149,10 @@ func gitState(t *testing.T, ws box) {
 		do   func()
 		want core.GitState
 	}{
-		{"ignored file", func() { ws.write(t, map[string]string{"x.log": "x"}) }, core.GitState{Branch: "agent/0190-test", Head: f.base}},
-		{"new file", func() { ws.write(t, map[string]string{"new": "x"}) }, core.GitState{Branch: "agent/0190-test", Head: f.base, Dirty: true}},
-		{"gone again", func() { ws.must(t, "rm new") }, core.GitState{Branch: "agent/0190-test", Head: f.base}},
-		{"changed", func() { ws.write(t, map[string]string{"README.md": "x"}) }, core.GitState{Branch: "agent/0190-test", Head: f.base, Dirty: true}},
+		{"ignored file", func() { ws.write(t, map[string]string{"x.log": "x"}) }, core.GitState{Branch: fixtureBranch, Head: f.base}},
+		{"new file", func() { ws.write(t, map[string]string{"new": "x"}) }, core.GitState{Branch: fixtureBranch, Head: f.base, Dirty: true}},
+		{"gone again", func() { ws.must(t, "rm new") }, core.GitState{Branch: fixtureBranch, Head: f.base}},
+		{"changed", func() { ws.write(t, map[string]string{"README.md": "x"}) }, core.GitState{Branch: fixtureBranch, Head: f.base, Dirty: true}},
 		{"another branch", func() {
 			ws.write(t, map[string]string{".git/HEAD": "ref: refs/heads/other\n", ".git/refs/heads/other": f.base + "\n"})
 		}, core.GitState{Branch: "other", Head: f.base, Dirty: true}},
@@ -174,7 +174,7 @@ func switchBranch(t *testing.T, ws box) {
 	ws.checkout(t, f)
 	const commit = "git add -A && git -c user.name=T -c user.email=t@example.com commit -qm more"
 	ws.must(t, `git switch -q -c other && printf 'a\r\n' > crlf.txt && rm -r src && mkdir src && echo x > src/new && chmod +x README.md && ln -s README.md to && `+commit)
-	ws.switchesTo(t, f, f.spec().Branch)
+	ws.switchesTo(t, f, fixtureBranch)
 	if got := ws.must(t, "git status --porcelain; git rev-parse HEAD"); got != f.base+"\n" {
 		t.Errorf("git sees %q", got)
 	}
@@ -204,10 +204,10 @@ func switchInTheWay(t *testing.T, ws box) {
 	f := newFixture(t)
 	ws.checkout(t, f)
 	ws.must(t, `git switch -q -c other && echo theirs > kept.log && git add -f kept.log && git -c user.name=T -c user.email=t@example.com commit -qm more`)
-	ws.switchesTo(t, f, f.spec().Branch)
+	ws.switchesTo(t, f, fixtureBranch)
 	ws.write(t, map[string]string{"kept.log": "ours"}) // which git ignores
 	wantCode(t, "switch", ws.SwitchBranch(t.Context(), "other"), "branch_switch_failed")
-	if got := ws.must(t, "cat kept.log; git branch --show-current; git status --porcelain"); got != "ours"+f.spec().Branch+"\n" {
+	if got := ws.must(t, "cat kept.log; git branch --show-current; git status --porcelain"); got != "ours"+fixtureBranch+"\n" {
 		t.Errorf("a refusal left %q", got)
 	}
 }

@@ -139,8 +139,11 @@ func (f *fixture) shallow(t *testing.T) (core.Checkout, []byte) {
 	return spec, data
 }
 
+// fixtureBranch is the session's branch in a checkout of the fixture.
+const fixtureBranch = "agent/0190-test"
+
 func (f *fixture) spec(index int64) core.Checkout {
-	return core.Checkout{BaseSHA: f.base, Branch: "agent/0190-test", BaseRef: "main", RemoteURL: `https://example.com/o/r"\.git`, IndexBytes: index}
+	return core.Checkout{BaseSHA: f.base, Branch: fixtureBranch, BaseRef: "main", RemoteURL: `https://example.com/o/r"\.git`, IndexBytes: index}
 }
 
 // checkout makes the fixture's base the workspace's repository.
