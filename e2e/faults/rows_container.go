@@ -12,13 +12,15 @@ import (
 	"time"
 
 	"agent-sandboxing/agent/modeltest"
+	"agent-sandboxing/sandbox/docker/dockertest"
 )
 
 // containerRows are faults inside one sandbox, or of its one container: what a command does, and what
 // an administrator of the host may do.
 func containerRows() []row {
 	return []row{
-		{"F4: a command takes all memory", misbehaves("x = []\nwhile True: x.append(bytearray(1 << 20))\n", 0, "oom_killed", "ran out of memory; its limit is 512 MiB")},
+		{"F4: a command takes all memory", misbehaves("x = []\nwhile True: x.append(bytearray(8 << 20))\n", 0, "oom_killed", outOfMemory())},
+		{"F4: a command takes all memory in small pieces", memoryInPieces},
 		{"F5: a command forks without end", misbehaves("import os\nwhile True:\n  try: os.fork()\n  except OSError: pass\n", 5, "timed_out", "timed out after 5 s")},
 		{"F6: a command fills a disk", misbehaves("f = open('/dev/shm/x', 'wb')\nwhile True: f.write(b'x' * 4096)\n", 0, "", "No space left on device")},
 		{"F6: a command fills the workspace, by bytes and by files", fullWorkspace},
@@ -89,6 +91,42 @@ func (b *bench) command(ctx context.Context, script string, seconds int, code, t
 	return result, b.goesOn(ctx, id, name)
 }
 
+func outOfMemory() string { return "ran out of memory; its limit is " + memory() + " MiB" }
+
+// memoryInPieces has the host's kernel choose what to kill: the command, or under gVisor the sandbox's own
+// kernel, which ends the turn with the reason.
+func memoryInPieces(ctx context.Context, b *bench) (string, error) {
+	const script = "x = []\nwhile True: x.append(bytearray(1 << 20))\n"
+	if dockertest.Runtime() == "runc" {
+		return misbehaves(script, 0, "oom_killed", outOfMemory())(ctx, b)
+	}
+	name := b.newFile()
+	text, err := performance{Answer: "Done.", Calls: []modeltest.Call{
+		modeltest.CallJSON("write", map[string]any{"path": name, "content": "before it\n"}),
+		modeltest.CallJSON("write", map[string]any{"path": "script.py", "content": script}),
+		modeltest.CallJSON("bash", map[string]any{"command": "python3 script.py"}),
+	}}.message()
+	if err != nil {
+		return "", err
+	}
+	id, err := b.create(ctx, "mdlinks", text)
+	if err != nil {
+		return "", err
+	}
+	code, err := b.failed(ctx, id, "sandbox_lost")
+	if err != nil {
+		return code, err
+	}
+	s, err := b.read(ctx, id)
+	if err != nil {
+		return code, err
+	}
+	if _, why, _ := s.last(); !strings.Contains(why, "memory") {
+		return code, fmt.Errorf("the memory is not named: %s", why)
+	}
+	return code + ", named", b.goesOn(ctx, id, name)
+}
+
 // fullWorkspace uses up a small budget twice. What the platform itself does with the workspace then, it
 // still can.
 func fullWorkspace(ctx context.Context, b *bench) (string, error) {
@@ -149,11 +187,16 @@ func pausedBetween(ctx context.Context, b *bench) (string, error) {
 	return "rebuilt", b.goesOn(ctx, id, name)
 }
 
-// toolboxStopped stops PID 1 of a sandbox: it is there, and never answers again.
+// toolboxStopped stops PID 1 of a sandbox: it is there, and never answers again. Under gVisor it has to be
+// stopped from inside: what the host sees is gVisor's kernel.
 func toolboxStopped(ctx context.Context, b *bench) (string, error) {
 	return b.duringTurn(ctx, func(id string) error {
 		ref, err := b.container(ctx, id)
 		if err != nil {
+			return err
+		}
+		if dockertest.Runtime() != "runc" {
+			_, err := b.host(ctx, "exec", "--user", "1000", ref, "bash", "-c", "kill -STOP 1")
 			return err
 		}
 		pid, err := b.host(ctx, "inspect", "--format", "{{.State.Pid}}", ref)

@@ -1,7 +1,9 @@
 package docker_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/sandbox/docker/dockertest"
@@ -11,7 +13,8 @@ import (
 // otherwise does not.
 func TestOutOfMemory_IsToldFromOtherDeaths(t *testing.T) {
 	t.Parallel()
-	b := start(t, dockertest.New(t), spec())
+	r := dockertest.New(t)
+	b := start(t, r, spec())
 	for _, test := range []struct {
 		shell string
 		oom   bool
@@ -27,5 +30,28 @@ func TestOutOfMemory_IsToldFromOtherDeaths(t *testing.T) {
 		if res.Exit != 137 || res.OOMKilled != test.oom || (res.MemoryLimit == spec().Limits.MemoryBytes) != test.oom {
 			t.Errorf("%s: %+v", test.shell, res)
 		}
+	}
+	// gVisor's kernel is in the same limit, and may be what the host's kernel kills.
+	res, err := b.Run(t.Context(), core.Command{Shell: "exec python3 -c 'x = []\nwhile True: x.append(bytearray(1 << 20))'"})
+	if err != nil && (dockertest.Runtime() == "runc" || core.CodeOf(err) != "sandbox_lost" || !strings.Contains(core.MessageOf(err), "memory (1024 MiB)")) {
+		t.Errorf("in small pieces: %v", err)
+	}
+	if err == nil && !res.OOMKilled {
+		t.Errorf("in small pieces: %+v", res)
+	}
+}
+
+// A fork bomb leaves gVisor's kernel the memory that it needs for so many processes.
+func TestForkBomb_LeavesTheSandboxAlive(t *testing.T) {
+	t.Parallel()
+	wide := spec()
+	wide.Limits.PIDs = 4096
+	b := start(t, dockertest.New(t), wide)
+	res, err := b.Run(t.Context(), core.Command{Shell: "python3 -c 'import os\nwhile True:\n  try: os.fork()\n  except OSError: pass'", Timeout: 3 * time.Second})
+	if err != nil || !res.TimedOut {
+		t.Errorf("%+v, %v", res, err)
+	}
+	if exit, out := b.sh(t, "echo well"); exit != 0 || out != "well" {
+		t.Errorf("afterwards: exit %d, %q", exit, out)
 	}
 }

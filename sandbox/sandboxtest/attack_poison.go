@@ -3,7 +3,6 @@ package sandboxtest
 import (
 	"io"
 	"testing"
-	"time"
 
 	"agent-sandboxing/core"
 )
@@ -79,12 +78,11 @@ func poisonLoop(t *testing.T, ws box) {
 		t.Errorf("%+v, %v", res, err)
 	}
 	ws.must(t, "rm -f "+canary+"-loop")
-	began := time.Now()
 	if _, err := ws.KillAll(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if got := ws.must(t, "sleep 0.3; ls "+canary+"-loop 2>/dev/null || true"); got != "" {
-		t.Errorf("%q, %v after it was killed", got, time.Since(began))
+		t.Errorf("%q after it was killed", got)
 	}
 }
 

@@ -14,8 +14,10 @@ import (
 // maxDetail bounds a name of the toolbox in a message. Bytes.
 const maxDetail = 300
 
+const codeLost = "sandbox_lost"
+
 func lost(cause error) error {
-	return core.Fail(core.Unavailable, "sandbox_lost",
+	return core.Fail(core.Unavailable, codeLost,
 		"The connection to the sandbox ended. The workspace is kept; send another message to go on.").Because(cause)
 }
 
