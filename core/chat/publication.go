@@ -43,7 +43,7 @@ func (s *Service) RequestPublish(ctx context.Context, user core.User, id core.Se
 		return core.Publication{}, core.Fail(core.Conflict, "fixture_not_published",
 			"This session works on a local fixture, which has no GitHub repository to open a pull request in.")
 	}
-	if err := s.MayPush(ctx, user.ID, session.Repository); err != nil {
+	if _, err := s.pushable(ctx, user.ID, session.Repository.InstallationID, session.Repository.ID); err != nil {
 		return core.Publication{}, err
 	}
 	return s.store.RequestPublish(ctx, core.Publication{
