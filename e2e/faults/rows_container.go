@@ -18,7 +18,7 @@ import (
 // an administrator of the host may do.
 func containerRows() []row {
 	return []row{
-		{"F4: a command takes all memory", misbehaves("x = []\nwhile True: x.append(bytearray(1 << 20))\n", 0, "oom_killed", "ran out of memory; its limit is 512 MiB")},
+		{"F4: a command takes all memory", misbehaves("x = []\nwhile True: x.append(bytearray(1 << 20))\n", 0, "oom_killed", "ran out of memory; its limit is "+memory()+" MiB")},
 		{"F5: a command forks without end", misbehaves("import os\nwhile True:\n  try: os.fork()\n  except OSError: pass\n", 5, "timed_out", "timed out after 5 s")},
 		{"F6: a command fills a disk", misbehaves("f = open('/dev/shm/x', 'wb')\nwhile True: f.write(b'x' * 4096)\n", 0, "", "No space left on device")},
 		{"F6: a command fills the workspace, by bytes and by files", fullWorkspace},
