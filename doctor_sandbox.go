@@ -27,8 +27,11 @@ func checkDocker(ctx context.Context, cfg config.Config) []finding {
 		return []finding{{"docker", absent, core.MessageOf(err), "Start it (scripts/dockerd ensure), or set DOCKER_HOST."}}
 	}
 	all := []finding{
-		{"docker", fine, "version " + c.ServerVersion, ""}, checkRuntime(c), checkImage(cfg.Sandbox.Image, c.ImageReady),
-		checkBudget(cfg.Sandbox, c.DiskBudget), checkCapacity(cfg.Sandbox, c),
+		{"docker", fine, "version " + c.ServerVersion, ""},
+		checkRuntime(c),
+		checkImage(cfg.Sandbox.Image, c.ImageReady),
+		checkBudget(cfg.Sandbox, c.DiskBudget),
+		checkCapacity(cfg.Sandbox, c),
 	}
 	all = append(all, checkHost(ctx, r)...)
 	if !c.ImageReady || !c.RuntimeKnown {
