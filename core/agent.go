@@ -87,7 +87,8 @@ type Compaction struct {
 	Usage   Usage
 }
 
-// Usage counts tokens and money of model requests; CostUSD is nil when no part of it is known.
+// Usage counts tokens and money of model requests; CostUSD is nil when no part of it is known
+// or has to be estimated.
 type Usage struct {
 	PromptTokens     int64    `json:"prompt_tokens"`
 	CachedTokens     int64    `json:"cached_tokens"` // inside PromptTokens

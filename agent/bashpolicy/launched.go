@@ -23,7 +23,7 @@ var (
 	committers = strings.Fields(`husky simple-git-hooks lefthook git-cz commitizen cz standard-version commit-and-tag-version
 		release-it semantic-release np gh-pages lint-staged`)
 	// environments start the program behind run.
-	environments = strings.Fields(`poetry pipenv pdm hatch rye pixi`)
+	environments = strings.Fields(`poetry pipenv pdm hatch rye pixi pipx`)
 	// taskRunners run tasks of the project, several at once.
 	taskRunners = strings.Fields(`nx turbo lerna lage rush moon grunt gulp nps wsrun ultra invoke inv just task django`)
 	// strangers are started by nobody: most of them start something else.
@@ -79,10 +79,13 @@ func (c *command) launched(program word, args []word) *Refusal {
 	case slices.Contains(nodes, base):
 		return c.starts("node", args).judge()
 	case slices.Contains(starters, base):
+		if len(args) > 0 && args[0].text == "run" {
+			args = args[1:]
+		}
 		return c.programOf(args)
 	case slices.Contains(shellers, base):
 		return inlineCode(base)
-	case slices.Contains(committers, base), commits(base, args):
+	case slices.Contains(committers, base), commits(base, args), base == "cli" && commits(scope, args):
 		return platformGit("by " + base)
 	case slices.Contains(environments, base):
 		if len(args) > 0 && args[0].text == "run" {
@@ -136,7 +139,7 @@ func commits(name string, args []word) bool {
 	switch sub := args[0].text; name {
 	case "lerna":
 		return sub == "version" || sub == "publish"
-	case "changeset":
+	case "changeset", "changesets":
 		return sub == "publish" || sub == "tag"
 	case "pre-commit":
 		return sub == "install" || sub == "init-templatedir"

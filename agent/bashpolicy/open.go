@@ -104,7 +104,7 @@ func (d directory) resolve(words []word) []word {
 	if name := words[0].text; name == "cd" || name == "pushd" {
 		to := words[len(words)-1]
 		switch {
-		case to.glob || to.text == "-" || to.text == unknown:
+		case to.glob || to.text == "-" || strings.Contains(to.text, unknown):
 			d[last] = core.RepoDir
 		case path.IsAbs(to.text):
 			d[last] = path.Clean(to.text)

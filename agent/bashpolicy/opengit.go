@@ -22,6 +22,7 @@ func (o *opener) git(c *command) *Refusal {
 	for i := 0; i < len(c.args); i++ {
 		sub, rest := c.args[i].text, c.args[i+1:]
 		switch {
+		case strings.Contains(sub, unknown): // an option, perhaps
 		case sub == "-c" && len(rest) > 0 && renames(rest[0].text):
 			return platformGit("-c " + rest[0].text)
 		case strings.HasPrefix(sub, "--config-env=") && renames(strings.TrimPrefix(sub, "--config-env=")):

@@ -1,6 +1,7 @@
 package bashpolicy
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -10,7 +11,7 @@ import (
 	"agent-sandboxing/core"
 )
 
-// unknown stands for a word that is not known before it runs.
+// unknown stands for the part of a word that is not known before it runs.
 const unknown = "…"
 
 // source is where a statement reads from: what another prints into it, or what the one around it reads.
@@ -225,29 +226,47 @@ func fields(text string) []word {
 	return words
 }
 
-// known puts what substitutions print in their place, and the repository's path in that of $PWD.
+// known writes out what parts of a word mean: what substitutions print, the repository's path in the place of
+// $PWD, and unknown in that of the rest.
 func (o *opener) known(parts []syntax.WordPart) []syntax.WordPart {
 	out := make([]syntax.WordPart, len(parts))
 	for i, part := range parts {
 		switch p := part.(type) {
+		case *syntax.Lit:
+		case *syntax.SglQuoted:
+			if p.Dollar {
+				part = written(escapes(p))
+			}
 		case *syntax.DblQuoted:
-			part = &syntax.DblQuoted{Dollar: p.Dollar, Parts: o.known(p.Parts)}
+			part = &syntax.DblQuoted{Parts: o.known(p.Parts)}
 		case *syntax.CmdSubst:
-			if text := o.printed(p.Stmts); text != "" {
-				part = &syntax.Lit{Value: escaped(text)}
-			}
+			part = written(cmp.Or(o.printed(p.Stmts), unknown))
 		case *syntax.ParamExp:
+			part = written(unknown)
 			if p.Param != nil && p.Param.Value == "PWD" && plainExpansion(p) {
-				part = &syntax.Lit{Value: core.RepoDir}
+				part = written(core.RepoDir)
 			}
+		default:
+			part = written(unknown)
 		}
 		out[i] = part
 	}
 	return out
 }
 
-// escaped is text as a literal that stands for it, in quotes and outside.
-func escaped(text string) string { return strings.ReplaceAll(text, `\`, `\\`) }
+// written is a literal that stands for text, in quotes and outside.
+func written(text string) *syntax.Lit {
+	return &syntax.Lit{Value: strings.ReplaceAll(text, `\`, `\\`)}
+}
+
+// escapes is what $'…' means.
+func escapes(p *syntax.SglQuoted) string {
+	text, err := expand.Literal(nil, &syntax.Word{Parts: []syntax.WordPart{p}})
+	if err != nil {
+		return unknown
+	}
+	return text
+}
 
 // plainExpansion says that nothing is done to the value of a variable that is set.
 func plainExpansion(p *syntax.ParamExp) bool {

@@ -38,7 +38,7 @@ func (c *command) packages() *Refusal {
 			continue
 		}
 		afterOption := i > 0 && strings.HasPrefix(c.args[i-1].text, "-") && !strings.Contains(c.args[i-1].text, "=")
-		if afterOption && takesValue(c.args[i-1].text) {
+		if afterOption && c.takesValue(c.args[i-1].text) {
 			continue
 		}
 		r := c.packageCommand(text, c.args[i+1:])
@@ -55,10 +55,12 @@ func (c *command) packages() *Refusal {
 	return refuse("package_command_not_allowed", c.name+" needs a subcommand such as ci, install or run.")
 }
 
-// takesValue says that an option before the subcommand is followed by its value.
-func takesValue(option string) bool {
+// takesValue says that an option before the subcommand is followed by its value. Of pnpm -w is the root.
+func (c *command) takesValue(option string) bool {
 	switch option {
-	case "--prefix", "-C", "--dir", "--cwd", "-w", "--workspace", "-F", "--filter", "--registry", "--loglevel", "--reporter",
+	case "-w":
+		return c.name != "pnpm"
+	case "--prefix", "-C", "--dir", "--cwd", "--workspace", "-F", "--filter", "--registry", "--loglevel", "--reporter",
 		"--cache", "--userconfig":
 		return true
 	}
@@ -66,13 +68,13 @@ func takesValue(option string) bool {
 }
 
 // programTakesValue is takesValue of what starts a program: npx, uv run, dotenv.
-func programTakesValue(option string) bool {
+func (c *command) programTakesValue(option string) bool {
 	switch option {
 	case "-e", "--environments", "-f", "--file", "--with", "--with-editable", "--with-requirements", "--python", "--extra", "--group", "--project", "--directory", "--env-file",
 		"--from", "--index", "--index-url", "--default-index", "--package", "--color", "--config-file":
 		return true
 	}
-	return takesValue(option)
+	return c.takesValue(option)
 }
 
 // isSwitch says that an option before the name of a program has no value.
@@ -146,7 +148,7 @@ func (c *command) runScript(args []word) *Refusal {
 		if i > 0 && !strings.Contains(args[i-1].text, "=") {
 			before = args[i-1].text
 		}
-		if takesValue(before) {
+		if c.takesValue(before) {
 			continue
 		}
 		if r := c.scriptName(arg.text); r != nil {
@@ -231,7 +233,7 @@ func (c *command) programOf(args []word) *Refusal {
 				return r
 			}
 		case strings.HasPrefix(text, "-"):
-			if !joined && programTakesValue(text) {
+			if !joined && c.programTakesValue(text) {
 				i++
 			} else {
 				unknown = !joined && !isSwitch(text)
@@ -249,64 +251,3 @@ func (c *command) programOf(args []word) *Refusal {
 }
 
 func (c *command) npx() *Refusal { return c.programOf(c.args) }
-
-// uv judges uv and what uv run starts.
-func (c *command) uv() *Refusal {
-	for i, arg := range c.args {
-		if strings.HasPrefix(arg.text, "-") {
-			continue
-		}
-		rest := c.args[i+1:]
-		switch arg.text {
-		case "run":
-			return c.uvRun(rest)
-		case "tool":
-			if len(rest) > 0 && rest[0].text == "run" {
-				return c.uvRun(rest[1:])
-			}
-			return nil
-		case "sync", "lock", "add", "remove", "tree", "export", "init", "venv", "version", "help", "build", "python", "cache", "format":
-			return nil
-		case "pip":
-			return c.starts("pip", rest).rules()
-		}
-		return refuse("package_command_not_allowed", "uv "+arg.text+" is not allowed. Use uv sync, uv add, uv pip or uv run.")
-	}
-	return nil
-}
-
-// uvRun judges uv run: a file of Python, or a program.
-func (c *command) uvRun(args []word) *Refusal {
-	for i, arg := range args {
-		switch text := arg.text; {
-		case text == "-":
-			return inlineCode("uv run")
-		case strings.HasPrefix(text, "-m") && len(text) > 2:
-			return c.starts("python3", nil).module(text[2:], args[i+1:])
-		case text == "-m" || text == "--module":
-			if i+1 < len(args) {
-				return c.starts("python3", nil).module(args[i+1].text, args[i+2:])
-			}
-			return inlineCode("uv run")
-		case !strings.HasPrefix(text, "-") && strings.HasSuffix(text, ".py") && !strings.Contains(text, "://"):
-			return c.starts("python3", args[i:]).python()
-		case !strings.HasPrefix(text, "-") && (i == 0 || !programTakesValue(args[i-1].text)):
-			return c.programOf(args)
-		}
-	}
-	return inlineCode("uv run")
-}
-
-func (c *command) pip() *Refusal {
-	for _, arg := range c.args {
-		if strings.HasPrefix(arg.text, "-") {
-			continue
-		}
-		switch arg.text {
-		case "install", "uninstall", "list", "show", "freeze", "check", "download", "wheel", "index", "inspect", "hash", "help", "compile", "sync", "tree":
-			return nil
-		}
-		return refuse("package_command_not_allowed", "pip "+arg.text+" is not allowed. Use pip install, list, show, freeze or check.")
-	}
-	return nil
-}

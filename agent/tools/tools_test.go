@@ -235,6 +235,8 @@ func TestEdit_TakesWhatModelsSend(t *testing.T) {
 	b.wants(b.call("edit", args{"path": "a.txt"}), "invalid_arguments", "edits is missing")
 	b.wants(b.call("edit", args{"path": "b.txt", "oldText": "a", "newText": "b"}), "not_found", "Similar names there: a.txt")
 	b.wants(b.call("edit", args{"path": "latin.txt", "oldText": "caf", "newText": "b"}), "not_utf8", "bash")
+	b.put("large.txt", strings.Repeat("x\n", 1<<19)+"end\n")
+	b.wants(b.call("edit", args{"path": "large.txt", "oldText": "end", "newText": ""}), "file_too_large", "large.txt has 1.0 MiB; files up to 1 MiB can be edited.")
 	b.wants(b.call("edit", args{"path": "script.sh", "oldText": "echo a", "newText": "echo b"}), "", "Replaced")
 	if info, err := os.Stat(filepath.Join(b.repo, "script.sh")); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
