@@ -160,10 +160,10 @@ func (w *world) end(ctx context.Context, service *sandbox.Service, s session) (t
 // without one; S5's filling of a workspace; S4, a burst; and how long S8's removal takes.
 func (h *host) ready(ctx context.Context, r *report) (err error) {
 	w, err := openWorld(ctx, h, repoFiles)
+	defer func() { err = errors.Join(err, w.close(ctx)) }()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, w.close(ctx)) }()
 	var warm, claimed, cold, container, untar, released []time.Duration
 	for i := range readyRounds + 1 {
 		if err := w.warm.TendPool(ctx); err != nil { // full before the claim is measured

@@ -16,11 +16,13 @@ import (
 )
 
 // repository is one commit of text files, as the mirror has it after a fetch. It is the sandbox
-// service's Source: each checkout is packed anew, as the mirror does it.
+// service's Source.
 type repository struct {
 	dir     string
 	head    string
 	archive []byte // the same files as a tar
+	index   []byte // of pack
+	pack    []byte
 }
 
 // newRepository writes files of about 4 KB each below dir.
@@ -56,7 +58,10 @@ func newRepository(ctx context.Context, dir string, files int) (*repository, err
 		return nil, err
 	}
 	s.head = strings.TrimSpace(string(head))
-	s.archive, err = s.git(ctx, "archive", "HEAD")
+	if s.archive, err = s.git(ctx, "archive", "HEAD"); err != nil {
+		return nil, err
+	}
+	s.index, s.pack, err = s.packed(ctx)
 	return s, err
 }
 
@@ -72,22 +77,22 @@ func (s *repository) git(ctx context.Context, args ...string) ([]byte, error) {
 }
 
 // Checkout gives the commit as one pack behind its index.
-func (s *repository) Checkout(ctx context.Context, session core.ChatSession, _ bool) (core.Checkout, io.ReadCloser, error) {
-	index, pack, err := s.pack(ctx)
+func (s *repository) Checkout(_ context.Context, session core.ChatSession, _ bool) (core.Checkout, io.ReadCloser, error) {
 	spec := core.Checkout{
-		BaseSHA: s.head, Branch: core.BranchFor(session.ID), BaseRef: "main", RemoteURL: "https://github.example/octo/bench.git", IndexBytes: int64(len(index)),
+		BaseSHA: s.head, Branch: core.BranchFor(session.ID), BaseRef: "main", RemoteURL: "https://github.example/octo/bench.git", IndexBytes: int64(len(s.index)),
 	}
-	return spec, io.NopCloser(io.MultiReader(bytes.NewReader(index), bytes.NewReader(pack))), err
+	return spec, io.NopCloser(io.MultiReader(bytes.NewReader(s.index), bytes.NewReader(s.pack))), nil
 }
 
-func (s *repository) pack(ctx context.Context) (index, pack []byte, err error) {
+// packed packs the commit once, as the mirror does for the sessions of one base.
+func (s *repository) packed(ctx context.Context) (index, pack []byte, err error) {
 	dir, err := os.MkdirTemp("", "bench-pack-")
 	if err != nil {
 		return nil, nil, err
 	}
 	defer os.RemoveAll(dir)
 	base := filepath.Join(dir, "base")
-	cmd := exec.CommandContext(ctx, "git", "-C", s.dir, "-c", "core.fsync=none", "pack-objects", "--revs", "--quiet", "--delta-base-offset", base)
+	cmd := exec.CommandContext(ctx, "git", "-C", s.dir, "pack-objects", "--revs", "--quiet", "--delta-base-offset", base)
 	cmd.Stdin = strings.NewReader(s.head + "\n")
 	name, err := cmd.Output()
 	if err != nil {
