@@ -21,6 +21,7 @@ func TestInvariant6_NothingThatIsKilledTakesTheWork(t *testing.T) {
 	r := dockertest.Open(t, d.Config(t))
 	f := setup(t, func(o *sandbox.Options) { o.Runtime = r })
 	f.runtime = r
+	var stopping chan error
 	for _, c := range []struct {
 		name string
 		kept string // what the next turn goes on with
@@ -44,6 +45,11 @@ func TestInvariant6_NothingThatIsKilledTakesTheWork(t *testing.T) {
 		{"dockerd with live restore, back before the turn has ended", "process", func(t *testing.T, _ string) error {
 			return errors.Join(d.Kill(t.Context()), d.Start(t.Context()))
 		}},
+		{"dockerd in order, with live restore", "process", func(t *testing.T, _ string) error {
+			stopping = make(chan error, 1) // a daemon on its way down still answers
+			go func() { stopping <- d.Stop(t.Context()) }()
+			return nil
+		}},
 		{"dockerd without", "container", func(t *testing.T, _ string) error {
 			if err := d.SetLiveRestore(false); err != nil {
 				return err
@@ -53,12 +59,18 @@ func TestInvariant6_NothingThatIsKilledTakesTheWork(t *testing.T) {
 		{"everything on the host", "container", func(t *testing.T, _ string) error { return d.Crash(t.Context()) }},
 	} {
 		t.Run(c.name, func(t *testing.T) { // one after the other: they share the daemon
-			f.killed(t, d, c.kept, c.kill)
+			stopping = nil
+			f.killed(t, d, c.kept, c.kill, func() error {
+				if stopping == nil {
+					return nil
+				}
+				return <-stopping
+			})
 		})
 	}
 }
 
-func (f *fixture) killed(t *testing.T, d *dockertest.Daemon, kept string, kill func(*testing.T, string) error) {
+func (f *fixture) killed(t *testing.T, d *dockertest.Daemon, kept string, kill func(*testing.T, string) error, killed func() error) {
 	claim := f.newClaim()
 	ws := f.acquire(t, claim)
 	box := f.store.box(t, claim.Session.ID)
@@ -82,6 +94,9 @@ func (f *fixture) killed(t *testing.T, d *dockertest.Daemon, kept string, kill f
 		t.Error("the command does not end")
 	}
 	f.Release(t.Context(), claim, ws)
+	if err := killed(); err != nil {
+		t.Error(err)
+	}
 	if _, err := d.Run(t.Context(), "version"); f.Answers() != (err == nil) {
 		t.Errorf("the service says that Docker answers: %t; docker version: %v", f.Answers(), err)
 	}

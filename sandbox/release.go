@@ -36,7 +36,7 @@ func (s *Service) Release(ctx context.Context, claim core.Claim, ws core.Platfor
 	if err == nil {
 		err = s.store.SaveSandbox(ctx, claim.Lease, *box)
 	}
-	if err == nil && lost != nil && !(cut && s.regain(ctx, box.RuntimeRef)) {
+	if err == nil && lost != nil && (!cut || !s.regain(ctx, box.RuntimeRef)) {
 		log.WarnContext(ctx, "sandbox lost", "error", lost, "sandbox_id", box.ID, "generation", box.Generation)
 		s.halt(ctx, box.RuntimeRef)
 		box.State, box.FailureCode, box.FailureText = core.SandboxFailed, core.CodeOf(lost), s.explainLoss(ctx, box.RuntimeRef, lost)

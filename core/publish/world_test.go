@@ -87,7 +87,7 @@ func newWorld(t *testing.T) *world {
 	w.repo = core.Repository{ID: core.RepositoryID(id), InstallationID: core.InstallationID(installation), Owner: "octo-org", Name: "widgets", DefaultBranch: "main", Private: true}
 
 	w.store = storetest.New(t)
-	if w.owner, err = w.store.UpsertUser(t.Context(), core.Person{ID: 4242, Login: "octo-dev", Name: "Octo <Dev>"}, core.Member); err != nil {
+	if w.owner, err = w.store.UpsertUser(t.Context(), core.Person{ID: 4242, Login: "octo-dev", Name: "Octo <Dev>"}); err != nil {
 		t.Fatal(err)
 	}
 	w.worker = storetest.Worker(t, w.store, "host-1")

@@ -65,14 +65,7 @@ func (h *host) box(ctx context.Context) (*box, error) {
 	if err != nil {
 		return nil, err
 	}
-	stream, err := h.Attach(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	if err := h.Start(ctx, ref); err != nil {
-		return nil, errors.Join(err, stream.Close())
-	}
-	client, err := toolbox.Dial(ctx, stream, toolbox.Options{}) // which closes what does not answer
+	client, err := sandbox.Launch(ctx, h, ref, toolbox.Options{})
 	return &box{Client: client, ref: ref}, err
 }
 

@@ -63,7 +63,7 @@ func openWorld(ctx context.Context, h *host) (w *world, err error) {
 	if err := w.store.Migrate(ctx); err != nil {
 		return w, err
 	}
-	if w.owner, err = w.store.UpsertUser(ctx, core.Person{ID: 1, Login: "bench"}, core.Member); err != nil {
+	if w.owner, err = w.store.UpsertUser(ctx, core.Person{ID: 1, Login: "bench"}); err != nil {
 		return w, err
 	}
 	at, err := h.Host(ctx)

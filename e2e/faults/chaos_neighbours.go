@@ -2,86 +2,132 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
+	"time"
 
 	"agent-sandboxing/agent/modeltest"
 )
 
-// neighbours measures commands of one session alone, and while another one does its worst.
+const (
+	neighbourCommands = 180
+	abuseBegins       = 3 * time.Second // until all of it is at it
+)
+
+// abuse is a fork bomb, a memory hog, a disk that is filled and a flood of output, for a minute. None is
+// ended by the sandbox's limits, so that it lasts.
+const abuse = `import os, time
+end = time.time() + 60
+def begin(do):
+    if os.fork() == 0:
+        while time.time() < end: do()
+        os._exit(0)
+def hog():
+    for i in range(100): held.append(bytearray(1 << 20))
+    held.clear()
+def fill():
+    with open('/tmp/fill', 'wb') as f:
+        for i in range(1500): f.write(b'x' * 65536)
+def bomb():
+    try: os.fork()
+    except OSError: pass
+held = []
+begin(hog)
+begin(fill)
+begin(bomb)
+while time.time() < end: os.write(1, b'y' * 65536)
+`
+
+// neighbours measures commands of one session while another one does its worst, and before and after
+// that alone: the machine may have other work.
 func (c *chaos) neighbours(ctx context.Context) error {
-	alone, err := c.latency(ctx, c.session[0].id)
+	victim, abuser := c.session[0].id, c.session[1].id
+	if _, err := c.latency(ctx, victim); err != nil { // it may have to be made anew first
+		return err
+	}
+	alone, err := c.latency(ctx, victim)
 	if err != nil {
 		return err
 	}
-	const abuse = `import os, time
-end = time.time() + 25
-if os.fork() == 0:
-    while time.time() < end:
-        try: os.fork()
-        except OSError: pass
-if os.fork() == 0:
-    hog = []
-    while time.time() < end: hog.append(bytearray(1 << 20))
-if os.fork() == 0:
-    f = open('/tmp/fill', 'wb')
-    while time.time() < end: f.write(b'x' * 65536)
-while time.time() < end: os.write(1, b'y' * 65536)
-`
 	text, err := performance{Answer: "Done.", Calls: []modeltest.Call{
 		modeltest.CallJSON("write", map[string]any{"path": "abuse.py", "content": abuse}),
-		modeltest.CallJSON("bash", map[string]any{"command": "python3 abuse.py", "timeout": 30}),
+		modeltest.CallJSON("bash", map[string]any{"command": "python3 abuse.py", "timeout": 70}),
 	}}.message()
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(c.post(ctx, c.session[1].id, text), c.waiting(ctx, c.session[1].id)); err != nil {
+	if err := errors.Join(c.post(ctx, abuser, text), c.waiting(ctx, abuser), pause(ctx, abuseBegins)); err != nil {
 		return err
 	}
-	abused, err := c.latency(ctx, c.session[0].id)
+	abused, err := c.latency(ctx, victim)
 	if err != nil {
 		return err
 	}
-	if _, err := c.ended(ctx, c.session[1].id); err != nil {
+	if err := c.cancel(ctx, abuser); err != nil {
+		return fmt.Errorf("the abuse ended before it was measured: %w", err)
+	}
+	if _, err := c.ended(ctx, abuser); err != nil {
 		return err
 	}
-	fmt.Printf("chaos: a neighbour's command: p95 alone %.0f ms, beside a fork bomb, a memory hog, a full disk and a flood %.0f ms: %.1f x\n",
-		alone, abused, abused/math.Max(alone, 1))
-	return c.goesOn(ctx, c.session[1].id)
+	after, err := c.latency(ctx, victim)
+	if err != nil {
+		return err
+	}
+	alone = slices.Sorted(slices.Values(append(alone, after...)))
+	fmt.Printf("chaos: a neighbour's command: p50 %.1f ms and p95 %.1f ms alone, %.1f and %.1f ms beside a fork bomb, a memory hog, a full disk and a flood: %.1f x and %.1f x\n",
+		milliseconds(alone, 50), milliseconds(alone, 95), milliseconds(abused, 50), milliseconds(abused, 95),
+		milliseconds(abused, 50)/milliseconds(alone, 50), milliseconds(abused, 95)/milliseconds(alone, 95))
+	return c.goesOn(ctx, abuser)
 }
 
-// latency is the 95th percentile of 36 commands that do next to nothing. Milliseconds.
-func (c *chaos) latency(ctx context.Context, id string) (float64, error) {
+// milliseconds is a percentile of what is sorted.
+func milliseconds(sorted []time.Duration, percent int) float64 {
+	return sorted[(len(sorted)-1)*percent/100].Seconds() * 1000
+}
+
+// latency is how long commands take that do next to nothing, from the record of each's begin to that of
+// its end, sorted.
+func (c *chaos) latency(ctx context.Context, id string) ([]time.Duration, error) {
 	p := performance{Answer: "Done."}
-	for i := range 36 {
+	for i := range neighbourCommands {
 		p.Calls = append(p.Calls, bash(fmt.Sprintf("echo %d", i)))
 	}
 	text, err := p.message()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	before, err := c.results(ctx, id)
+	before, err := c.log(ctx, id)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	if err := errors.Join(c.post(ctx, id, text), c.completed(ctx, id)); err != nil {
-		return 0, err
+		return nil, err
 	}
-	all, err := c.results(ctx, id)
+	events, err := c.log(ctx, id)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	var took []float64
-	for _, r := range all[len(before):] {
-		if r.Tool == "bash" {
-			took = append(took, float64(r.Ms))
+	var took []time.Duration
+	began := map[string]time.Time{}
+	for _, e := range events[len(before):] {
+		var call struct {
+			CallID string `json:"call_id"`
+		}
+		if err := json.Unmarshal(e.Payload, &call); err != nil {
+			return nil, err
+		}
+		switch e.Type {
+		case "agent_tool_call":
+			began[call.CallID] = e.CreatedAt
+		case "agent_tool_result":
+			took = append(took, e.CreatedAt.Sub(began[call.CallID]))
 		}
 	}
-	if len(took) == 0 {
-		return 0, errors.New("no command was run")
+	if len(took) != neighbourCommands {
+		return nil, fmt.Errorf("%d of %d commands were run", len(took), neighbourCommands)
 	}
 	slices.Sort(took)
-	return took[(len(took)-1)*95/100], nil
+	return took, nil
 }

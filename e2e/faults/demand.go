@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"agent-sandboxing/e2e/person"
 )
@@ -23,6 +24,26 @@ func (b *bench) completed(ctx context.Context, id string) error {
 		return fmt.Errorf("the message of session %s is %s with %s: %s", id, state, code, text)
 	}
 	return nil
+}
+
+// cancelWithin is what the cancel of a turn may take on a busy machine, from the request to its page.
+const cancelWithin = 5 * time.Second
+
+// cancelled cancels a session's turn, demands that it ends so, and says after how long.
+func (b *bench) cancelled(ctx context.Context, id string) (string, error) {
+	asked := time.Now()
+	if err := b.cancel(ctx, id); err != nil {
+		return "", err
+	}
+	s, err := b.ended(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	took := time.Since(asked)
+	if code, text, state := s.last(); state != "cancelled" || took > cancelWithin {
+		return code, fmt.Errorf("%s after the cancel the message is %s: %s", took, state, text)
+	}
+	return fmt.Sprintf("cancelled in %d ms", took.Milliseconds()), nil
 }
 
 // failed waits for the end of the session's last message and demands that it failed with one of codes

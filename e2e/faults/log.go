@@ -8,13 +8,15 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 )
 
 // logEvent is one entry of a session's log.
 type logEvent struct {
 	Sequence  int64
 	Type      string
-	MessageID string `json:"message_id"`
+	MessageID string    `json:"message_id"`
+	CreatedAt time.Time `json:"created_at"`
 	Payload   json.RawMessage
 }
 

@@ -130,17 +130,11 @@ func (b *bench) databaseGone(ctx context.Context, long time.Duration) (string, e
 		return code, err
 	}
 	if long < 10*time.Second { // the turn has not noticed
-		if err := b.cancel(ctx, id); err != nil {
-			return code, err
-		}
-		s, err := b.ended(ctx, id)
-		if err != nil {
-			return code, err
-		}
-		if _, _, state := s.last(); state != "cancelled" {
-			return code, fmt.Errorf("the message is %s", state)
-		}
-	} else if code, err = b.failed(ctx, id, "worker_lost"); err != nil {
+		_, err = b.cancelled(ctx, id)
+	} else {
+		code, err = b.failed(ctx, id, "worker_lost")
+	}
+	if err != nil {
 		return code, err
 	}
 	return code, b.goesOn(ctx, id, name)
@@ -162,15 +156,9 @@ func (b *bench) webGone(ctx context.Context, sig syscall.Signal) (string, error)
 	if _, _, state := s.last(); state != "working" {
 		return "", fmt.Errorf("the message is %s", state)
 	}
-	if err := b.cancel(ctx, id); err != nil {
-		return "", err
+	code, err := b.cancelled(ctx, id)
+	if err != nil {
+		return code, err
 	}
-	if s, err = b.ended(ctx, id); err != nil {
-		return "", err
-	}
-	if _, err := b.events(ctx, id); err != nil {
-		return "", err
-	}
-	_, _, state := s.last()
-	return "unnoticed, then " + state, b.goesOn(ctx, id, name)
+	return "unnoticed, then " + code, b.goesOn(ctx, id, name)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -144,19 +143,11 @@ func dockerPaused(ctx context.Context, b *bench) (string, error) {
 	if _, err := b.host(ctx, "pause", ref); err != nil {
 		return "", err
 	}
-	asked := time.Now()
-	if err := b.cancel(ctx, id); err != nil {
-		return "", err
-	}
-	s, err := b.ended(ctx, id)
+	code, err := b.cancelled(ctx, id)
 	if err != nil {
-		return "", err
+		return code, err
 	}
-	code, _, state := s.last()
-	if state != "cancelled" {
-		return code, fmt.Errorf("the message is %s", state)
-	}
-	return fmt.Sprintf("cancelled in %d ms", time.Since(asked).Milliseconds()), b.goesOn(ctx, id, name)
+	return code, b.goesOn(ctx, id, name)
 }
 
 // containerGone ends the container of a turn by a docker command.

@@ -63,7 +63,10 @@ func daemonKilled(ctx context.Context, b *bench, live bool) (string, error) {
 		}
 		return nil
 	})
-	return code, errors.Join(err, b.daemon.SetLiveRestore(true))
+	if !live { // the rows behind this one find a daemon as it was
+		err = errors.Join(err, b.daemon.SetLiveRestore(true), b.daemon.Stop(ctx), b.daemon.Start(ctx))
+	}
+	return code, err
 }
 
 // daemonRestarted stops dockerd in order, which without live restore stops the containers too.

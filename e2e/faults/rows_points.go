@@ -44,7 +44,7 @@ func crashAtPoints(ctx context.Context, b *bench) (string, error) {
 			}
 		}
 		ids = append(ids, id)
-		time.Sleep(time.Duration(rand.IntN(500)) * time.Millisecond) //nolint:forbidigo // the moment is the point
+		time.Sleep(time.Duration(rand.IntN(250)) * time.Millisecond) //nolint:forbidigo // the moment is the point
 		n, err := b.crashWorker(ctx, nil)
 		if err != nil {
 			return "", err

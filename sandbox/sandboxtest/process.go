@@ -114,7 +114,7 @@ func timeoutKillsTree(t *testing.T, ws box) {
 func killAllEndsCommand(t *testing.T, ws box) {
 	ended := make(chan core.CommandResult, 1)
 	go func() {
-		res, err := ws.Run(t.Context(), core.Command{Shell: "touch started; sleep 3600 & sleep 3600"})
+		res, err := ws.Run(t.Context(), core.Command{Shell: "touch started; sleep 3600 & exec sleep 3600"})
 		if err != nil {
 			t.Error(err)
 		}

@@ -39,7 +39,7 @@ func (w worktree) checkout(ctx context.Context, a wire.CheckoutArgs, body io.Rea
 		name string
 		do   func() error
 	}{
-		{"mark", func() error { return w.put(startedFile, a.BaseSHA+"\n", 0o666) }},
+		{"mark", func() error { return w.put(startedFile, a.BaseSHA+"\n") }},
 		{"objects", func() error {
 			return w.makeGitDir(baseGit, gitDir{bare: true, head: "refs/heads/base", refs: map[string]string{"refs/heads/base": a.BaseSHA}, shallow: string(shallow)})
 		}},
@@ -50,7 +50,7 @@ func (w worktree) checkout(ctx context.Context, a wire.CheckoutArgs, body io.Rea
 			work := path.Join(w.files.layout.Workspace, "repo")
 			return w.git(ctx, "read-tree", gitCall{dir: "repo/.git", cwd: "repo", args: []string{"read-tree", "-m", "-u", a.BaseSHA}, env: []string{"GIT_WORK_TREE=" + work}})
 		}},
-		{"finish", func() error { return w.put(baseFile, a.BaseSHA+"\n", 0o666) }},
+		{"finish", func() error { return w.put(baseFile, a.BaseSHA+"\n") }},
 	}
 	for _, s := range steps {
 		err := s.do()
@@ -141,7 +141,7 @@ func (w worktree) makeGitDir(dir string, g gitDir) error {
 		}
 	}
 	for name, text := range files {
-		if err := w.put(path.Join(dir, name), text, 0o666); err != nil {
+		if err := w.put(path.Join(dir, name), text); err != nil {
 			return err
 		}
 	}

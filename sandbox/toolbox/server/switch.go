@@ -37,14 +37,14 @@ func (w worktree) switchTo(ctx context.Context, a wire.SwitchArgs) error {
 				return nil
 			}
 			to = from
-			return w.put(path.Join("repo/.git", ref), to+"\n", 0o666)
+			return w.put(path.Join("repo/.git", ref), to+"\n")
 		}},
 		{"files in the way", func() error { return w.nothingBetween(ctx, root, from, to) }},
-		{"attributes", func() error { return w.put(baseGit+"/info/attributes", rawAttributes, 0o666) }},
+		{"attributes", func() error { return w.put(baseGit+"/info/attributes", rawAttributes) }},
 		{"index", func() error { return w.onTree(ctx, "read-tree", from) }},
 		{"compare", func() error { return w.onTree(ctx, "update-index", "-q", "--refresh") }},
 		{"files", func() error { return w.onTree(ctx, "read-tree", "-m", "-u", from, to) }},
-		{"head", func() error { return w.put("repo/.git/HEAD", "ref: "+ref+"\n", 0o666) }},
+		{"head", func() error { return w.put("repo/.git/HEAD", "ref: "+ref+"\n") }},
 		{"finish", func() error { return w.files.workspace.Rename(switchIndex, "repo/.git/index") }},
 	}
 	for _, s := range steps {
