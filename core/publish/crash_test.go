@@ -18,12 +18,19 @@ type crash struct {
 	at    int // counts down; 0 has happened
 	after bool
 	calls []string
+	kill  func() // ends the process, nil for an error in its place
 }
 
 // run performs a call, or crashes before or after it.
 func run[T any](c *crash, name string, call func() (T, error)) (T, error) {
 	c.calls = append(c.calls, name)
 	c.at--
+	if c.kill != nil && c.at == 0 {
+		if c.after {
+			_, _ = call() // the process ends before it could look
+		}
+		c.kill()
+	}
 	if c.at < 0 {
 		var none T
 		return none, core.ErrLeaseLost
