@@ -71,7 +71,7 @@ func (d *doom) run(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &crash{at: d.At, after: true, kill: func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL); select {} }}
+	c := &crash{at: d.At, kill: func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL); select {} }}
 	o := optionsOf(s, m, app, log)
 	o.Store, o.Mirror, o.PullRequests = crashStore{s, c}, crashMirror{m, c}, crashPulls{app, c}
 	_, err = publish.New(o).Publish(ctx, claim, *claim.Publication, mirrortest.OpenWorkspace(d.WorkTree, d.Base))

@@ -136,7 +136,8 @@ func situations() []situation {
 		{name: "others pushed to the same place", before: true, meet: func(t *testing.T, x *scene) { x.theirs(t, x.s, map[string]string{"hello.txt": "theirs\n"}) }, code: core.CodeSyncConflict, says: "hello.txt"},
 		{name: "somebody has the branch", meet: func(t *testing.T, x *scene) { x.theirs(t, x.s, map[string]string{"x": "x"}) }, code: "remote_changed", says: "Nothing was overwritten"},
 
-		{name: "closed, then opened again", before: true, meet: func(t *testing.T, x *scene) { x.close(t) }, code: core.CodePullClosed, says: "Open it again, or open a new one",
+		{
+			name: "closed, then opened again", before: true, meet: func(t *testing.T, x *scene) { x.close(t) }, code: core.CodePullClosed, says: "Open it again, or open a new one",
 			then: func(t *testing.T, x *scene, _ core.PublishResult) {
 				moved("pull_request_closed")(t, x, core.PublishResult{})
 				r, err := x.answered(t, core.ChooseReopen, "")
@@ -147,7 +148,8 @@ func situations() []situation {
 				if events := strings.Join(x.events(t, x.s), " "); !strings.Contains(events, "publication_requested pull_request_reopened publication_committed") {
 					t.Errorf("events = %s", events)
 				}
-			}},
+			},
+		},
 		{name: "closed without news, then opened again", before: true, meet: func(t *testing.T, x *scene) {
 			write(t, x.ws, map[string]string{"hello.txt": "hello\n"})
 			x.close(t)
@@ -158,11 +160,13 @@ func situations() []situation {
 			}
 			onePull(t, x, r)
 		}},
-		{name: "closed, then a new one", before: true, meet: func(t *testing.T, x *scene) { x.close(t) }, code: core.CodePullClosed,
+		{
+			name: "closed, then a new one", before: true, meet: func(t *testing.T, x *scene) { x.close(t) }, code: core.CodePullClosed,
 			then: func(t *testing.T, x *scene, _ core.PublishResult) {
 				r, err := x.answered(t, core.ChooseNew, "")
 				x.replaced(t, r, err)
-			}},
+			},
+		},
 		{name: "closed and moved on", before: true, meet: func(t *testing.T, x *scene) {
 			x.close(t)
 			x.theirs(t, x.s, map[string]string{"b.txt": "b\n"})
@@ -181,14 +185,16 @@ func situations() []situation {
 		{name: "merged", before: true, meet: func(t *testing.T, x *scene) { x.merge(t) }, code: core.CodePullMerged, says: "follow-up session from the new main", then: moved("pull_request_merged")},
 		{name: "merged and the branch deleted", before: true, meet: func(t *testing.T, x *scene) { x.merge(t); x.deleteBranch(t) }, code: core.CodePullMerged, says: "follow-up", then: moved("pull_request_merged")},
 		{name: "merged whatever was chosen", before: true, meet: func(t *testing.T, x *scene) { x.merge(t); x.p.Choice = core.ChooseNew }, code: core.CodePullMerged, says: "follow-up"},
-		{name: "branch deleted, then a new one", before: true, meet: func(t *testing.T, x *scene) { x.deleteBranch(t) }, code: core.CodeBranchDeleted, says: "was deleted on GitHub",
+		{
+			name: "branch deleted, then a new one", before: true, meet: func(t *testing.T, x *scene) { x.deleteBranch(t) }, code: core.CodeBranchDeleted, says: "was deleted on GitHub",
 			then: func(t *testing.T, x *scene, _ core.PublishResult) {
 				if got := x.git(t, "for-each-ref", "refs/heads/agent"); got != "" {
 					t.Errorf("the branch came back unasked: %s", got)
 				}
 				r, err := x.answered(t, core.ChooseNew, "")
 				x.replaced(t, r, err)
-			}},
+			},
+		},
 		{name: "rewritten", before: true, meet: func(t *testing.T, x *scene) {
 			x.do(t, x.github.ResetBranch(t.Context(), fullName, x.s.Branch, x.base))
 			x.theirs(t, x.s, map[string]string{"a.txt": "theirs\n"})
@@ -204,15 +210,18 @@ func situations() []situation {
 				t.Errorf("record = %+v, %v", stored, err)
 			}
 		}},
-		{name: "the base deleted, then another", base: "release", meet: func(t *testing.T, x *scene) { x.delete(t, "release") }, code: core.CodeBaseMissing, says: "release is not on GitHub any more. The session's branch is pushed",
+		{
+			name: "the base deleted, then another", base: "release", meet: func(t *testing.T, x *scene) { x.delete(t, "release") }, code: core.CodeBaseMissing, says: "release is not on GitHub any more. The session's branch is pushed",
 			then: func(t *testing.T, x *scene, _ core.PublishResult) {
 				r, err := x.answered(t, core.ChooseNothing, "main")
 				if err != nil || r.Outcome != core.PublishOpened || x.pulls(t, x.s)[0].Base != "main" {
 					t.Errorf("into main: %+v, %v", r, err)
 				}
 				onePull(t, x, r)
-			}},
-		{name: "the base deleted under an open one", base: "release", before: true, meet: func(t *testing.T, x *scene) { x.delete(t, "release") }, code: core.CodePullClosed,
+			},
+		},
+		{
+			name: "the base deleted under an open one", base: "release", before: true, meet: func(t *testing.T, x *scene) { x.delete(t, "release") }, code: core.CodePullClosed,
 			then: func(t *testing.T, x *scene, _ core.PublishResult) {
 				_, err := x.answered(t, core.ChooseReopen, "")
 				wantCode(t, err, core.CodeReopenRefused)
@@ -220,7 +229,8 @@ func situations() []situation {
 				wantCode(t, err, core.CodeBaseMissing)
 				r, err := x.answered(t, core.ChooseNew, "main")
 				x.replaced(t, r, err)
-			}},
+			},
+		},
 		{name: "another base chosen", before: true, meet: func(t *testing.T, x *scene) {
 			_, err := x.github.Commit(t.Context(), fullName, githubtest.Commit{Branch: "release", Message: "r", Files: map[string]githubtest.File{"r": githubtest.Text("r")}})
 			x.do(t, err)
@@ -270,7 +280,8 @@ func situations() []situation {
 		{name: "LFS", meet: rejects("error: GH008: Your push referenced at least 1 unknown Git LFS object:\n    0123\n"), code: "lfs_unsupported", says: "LFS pointer"},
 		{name: "workflow on GitHub", meet: rejects("refusing to allow a GitHub App to create or update workflow `.github/workflows/ci.yml` without `workflows` permission\n"), code: "workflow_permission_missing", says: ".github/workflows"},
 		{name: "unknown", meet: rejects("error: a custom hook said no\n"), code: "publish_failed", says: "rules"},
-		{name: "workflow, then left out", files: map[string]string{"hello.txt": "hello\n", ".github/workflows/ci.yml": "on: pull_request\n"}, code: "workflow_permission_missing", says: ": .github/workflows/ci.yml. Leave them out",
+		{
+			name: "workflow, then left out", files: map[string]string{"hello.txt": "hello\n", ".github/workflows/ci.yml": "on: pull_request\n"}, code: "workflow_permission_missing", says: ": .github/workflows/ci.yml. Leave them out",
 			then: func(t *testing.T, x *scene, _ core.PublishResult) {
 				x.askFor(t, x.s, core.Publication{Title: "Hello"}, core.PathChoices{".github/workflows/ci.yml": false})
 				r, err := x.serve(t, x.options, x.s, x.ws)
@@ -280,7 +291,8 @@ func situations() []situation {
 				if got := x.git(t, "show", x.s.Branch+":.github/workflows/ci.yml"); got != "on: push" {
 					t.Errorf("workflow = %q", got)
 				}
-			}},
+			},
+		},
 		{name: "file above GitHub's limit", meet: func(t *testing.T, x *scene) {
 			f, err := os.Create(filepath.Join(x.ws.Dir, "huge.bin"))
 			x.do(t, err)
