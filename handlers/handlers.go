@@ -45,6 +45,7 @@ import (
 	"agent-sandboxing/core"
 	"agent-sandboxing/core/chat"
 	"agent-sandboxing/core/live"
+	"agent-sandboxing/core/webhook"
 )
 
 // Follower hands out a session's events in order: those after a sequence, then new ones as they are
@@ -55,12 +56,13 @@ type Follower interface {
 
 // Handlers holds what the routes need.
 type Handlers struct {
-	Chat    *chat.Service
-	Hub     Follower
-	Cookies *scs.SessionManager
-	Log     *slog.Logger
-	Site    Site
-	Streams StreamTimes
+	Chat     *chat.Service
+	Webhooks *webhook.Receiver // nil: none are taken
+	Hub      Follower
+	Cookies  *scs.SessionManager
+	Log      *slog.Logger
+	Site     Site
+	Streams  StreamTimes
 	// Draining is closed when the server begins to stop; streams then say so and end.
 	Draining <-chan struct{}
 }

@@ -14,10 +14,8 @@ func (v sessionView) network() components.NetworkProps {
 	e, repo := v.Egress, v.Session.Repository
 	p := components.NetworkProps{
 		SessionID: v.id(), Mode: string(v.Policy.Mode), Total: e.Total, Contacted: e.Contacted, Refused: e.Refused,
-		Sent: e.Sent, Received: e.Received, Now: v.now, Live: !v.Session.Archived, ListURL: link.RepositoryNetwork(int64(repo.InstallationID), int64(repo.ID)),
-	}
-	if len(e.Rows) < e.Total {
-		p.AllURL = link.Network(v.id())
+		Sent: e.Sent, Received: e.Received, Now: v.now, Live: !v.Session.Archived,
+		AllURL: link.Network(v.id()), ListURL: link.RepositoryNetwork(int64(repo.InstallationID), int64(repo.ID)),
 	}
 	offered := make(map[string]bool)
 	for _, r := range e.Rows {

@@ -14,8 +14,11 @@ var packageCommands = strings.Fields(`
 	show v prune dedupe ddp rebuild root prefix bin version help fund query pkg init create pack search import
 	cache doctor licenses store workspaces workspace`)
 
-// testScript finds scripts that run tests by the name that people give them.
-var testScript = regexp.MustCompile(`(?i)(^|[^a-z])(test|tests|tst|spec|specs|e2e|unit|integration|vitest|jest|mocha|cypress|playwright)([^a-z]|$)`)
+// testScript finds scripts that run tests by the name that people give them, in its words.
+var testScript = regexp.MustCompile(`(?i)(^|[^a-z])(test|tests|tst|spec|specs|e2e|unit|integration|coverage|vitest|jest|mocha|cypress|playwright|karma|jasmine|pytest)([^a-z]|$)`)
+
+// humps are where a word of a name begins with a capital letter.
+var humps = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
 // packages judges npm, pnpm and yarn. When it cannot tell an option's value from the subcommand,
 // both are judged as the subcommand.
@@ -96,15 +99,7 @@ func (c *command) packageCommand(sub string, args []word) *Refusal {
 		}
 		return nil
 	case "run", "run-script", "rum", "urn":
-		for _, arg := range args {
-			if arg.text == "--" {
-				break
-			}
-			if !strings.HasPrefix(arg.text, "-") {
-				return c.scriptName(arg.text)
-			}
-		}
-		return nil
+		return c.runScript(args)
 	case "start", "build", "lint", "format", "typecheck", "dev":
 		return nil
 	case "exec", "x", "dlx":
@@ -140,12 +135,50 @@ func (c *command) packageCommand(sub string, args []word) *Refusal {
 	return c.launched(literal(sub), args)
 }
 
+// runScript judges npm run NAME. Behind an option that is not known the name may be the option's value, and
+// the next one the script.
+func (c *command) runScript(args []word) *Refusal {
+	for i, arg := range args {
+		if strings.HasPrefix(arg.text, "-") {
+			continue
+		}
+		before := ""
+		if i > 0 && !strings.Contains(args[i-1].text, "=") {
+			before = args[i-1].text
+		}
+		if takesValue(before) {
+			continue
+		}
+		if r := c.scriptName(arg.text); r != nil {
+			return r
+		}
+		if c.name == "yarn" { // which runs programs by their names, too
+			if r := c.launched(arg, args[i+1:]); r != nil {
+				return r
+			}
+		}
+		if !strings.HasPrefix(before, "-") || before == "--" || isSwitch(before) || before == "--if-present" {
+			return nil
+		}
+	}
+	return nil
+}
+
 // packageVersion lets the version be shown, or written to the package's file alone.
 func (c *command) packageVersion(args []word) *Refusal {
-	only := slices.ContainsFunc(args, func(w word) bool {
-		return w.text == "--no-git-tag-version" || w.text == "--git-tag-version=false" || w.text == "--json"
-	})
-	if len(args) == 0 || only {
+	shown, only := true, false
+	for _, arg := range args {
+		switch arg.text {
+		case "--json":
+		case "--no-git-tag-version", "--git-tag-version=false":
+			only = true
+		case "--git-tag-version", "--git-tag-version=true":
+			return platformGit("by " + c.name + " version")
+		default:
+			shown = false
+		}
+	}
+	if shown || only {
 		return nil
 	}
 	return refuse("git_not_allowed", c.name+" version would make a commit and a tag, and those belong to the platform. Add --no-git-tag-version.")
@@ -158,6 +191,9 @@ func (c *command) inWorkspaces(args []word) *Refusal {
 		if strings.HasPrefix(arg.text, "-") {
 			continue
 		}
+		if r := c.effort.take(bytesOf(args[i:])); r != nil {
+			return r
+		}
 		if r := c.packageCommand(arg.text, args[i+1:]); r != nil && r.Rule != "package_command_not_allowed" {
 			return r
 		}
@@ -166,7 +202,7 @@ func (c *command) inWorkspaces(args []word) *Refusal {
 }
 
 func (c *command) scriptName(name string) *Refusal {
-	if c.policy != build && testScript.MatchString(name) {
+	if c.policy != build && testScript.MatchString(humps.ReplaceAllString(name, "$1-$2")) {
 		return testRunner()
 	}
 	return nil
@@ -232,7 +268,7 @@ func (c *command) uv() *Refusal {
 		case "sync", "lock", "add", "remove", "tree", "export", "init", "venv", "version", "help", "build", "python", "cache", "format":
 			return nil
 		case "pip":
-			return (&command{policy: c.policy, name: "pip", args: rest}).rules()
+			return c.starts("pip", rest).rules()
 		}
 		return refuse("package_command_not_allowed", "uv "+arg.text+" is not allowed. Use uv sync, uv add, uv pip or uv run.")
 	}
@@ -245,13 +281,15 @@ func (c *command) uvRun(args []word) *Refusal {
 		switch text := arg.text; {
 		case text == "-":
 			return inlineCode("uv run")
+		case strings.HasPrefix(text, "-m") && len(text) > 2:
+			return c.starts("python3", nil).module(text[2:], args[i+1:])
 		case text == "-m" || text == "--module":
 			if i+1 < len(args) {
-				return (&command{policy: c.policy, name: "python3"}).module(args[i+1].text, args[i+2:])
+				return c.starts("python3", nil).module(args[i+1].text, args[i+2:])
 			}
 			return inlineCode("uv run")
 		case !strings.HasPrefix(text, "-") && strings.HasSuffix(text, ".py") && !strings.Contains(text, "://"):
-			return (&command{policy: c.policy, name: "python3", args: args[i:]}).python()
+			return c.starts("python3", args[i:]).python()
 		case !strings.HasPrefix(text, "-") && (i == 0 || !programTakesValue(args[i-1].text)):
 			return c.programOf(args)
 		}

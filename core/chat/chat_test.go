@@ -189,7 +189,7 @@ func TestMayPush_SeesAChangeAtOnce(t *testing.T) {
 			_, err := b.github.AddRepository(githubtest.Repository{Owner: "octo-org", Name: "other"})
 			return err
 		}, ""},
-		{func() error { _, err := b.github.AddInstallation("octo-org", "octo-org/other"); return err }, "not_found"},
+		{func() error { _, err := b.github.AddInstallation("octo-org", "octo-org/other"); return err }, "repository_access_lost"},
 	} {
 		if err := tt.change(); err != nil {
 			t.Fatal(err)

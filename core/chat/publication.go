@@ -80,7 +80,7 @@ func (s *Service) publishable(ctx context.Context, user core.User, id core.Sessi
 		return core.ChatSession{}, core.Fail(core.Conflict, "fixture_not_published",
 			"This session works on a local fixture, which has no GitHub repository to open a pull request in.")
 	}
-	session.Repository, err = s.MayPush(ctx, user.ID, session.Repository)
+	session.Repository, err = s.pushable(ctx, user.ID, session.Repository.InstallationID, session.Repository.ID)
 	return session, err
 }
 
@@ -149,20 +149,24 @@ func (s *Service) PathChoices(ctx context.Context, id core.SessionID) (core.Path
 }
 
 // CancelPublish ends an attempt before anything of it was sent, or while it waits for GitHub. Who asked for
-// it may, and whoever may cancel a turn of the session.
+// it may, and whoever may cancel a turn of the session, an administrator on the record.
 func (s *Service) CancelPublish(ctx context.Context, user core.User, id core.SessionID, pub core.PublicationID) error {
-	_, rights, err := s.Open(ctx, user, id, "publish_cancel")
+	err := s.mayCancel(ctx, user, id, "publish_cancel")
+	if core.CodeOf(err) == codeNotOwner {
+		err = s.mayCancelOwn(ctx, user, id, pub)
+	}
 	if err != nil {
 		return err
-	}
-	p, err := s.store.Publication(ctx, id, pub)
-	if err != nil {
-		return err
-	}
-	if !rights.MayCancel() && p.RequestedBy != user.ID {
-		return core.Fail(core.Forbidden, "not_owner", "Only the session's owner and who asked for the publish can cancel it.")
 	}
 	return s.store.CancelPublication(ctx, id, pub)
+}
+
+func (s *Service) mayCancelOwn(ctx context.Context, user core.User, id core.SessionID, pub core.PublicationID) error {
+	p, err := s.store.Publication(ctx, id, pub)
+	if err == nil && p.RequestedBy != user.ID {
+		err = core.Fail(core.Forbidden, codeNotOwner, "Only the session's owner and who asked for the publish can cancel it.")
+	}
+	return err
 }
 
 // Publication is one attempt of a session that the person may view.

@@ -67,7 +67,12 @@ type GitHub struct {
 	ClientSecret      Secret `env:"CLIENT_SECRET"`
 	AppID             int64  `env:"APP_ID"`
 	AppPrivateKeyFile string `env:"APP_PRIVATE_KEY_FILE"`
+	// WebhookSecret signs what GitHub delivers; empty takes no deliveries.
+	WebhookSecret Secret `env:"WEBHOOK_SECRET"`
 }
+
+// minWebhookSecret is what a secret needs to be one, in bytes.
+const minWebhookSecret = 16
 
 // Access says who may sign in.
 type Access struct {
@@ -132,7 +137,8 @@ type Sandbox struct {
 	Memory     int64   `env:"MEMORY" envDefault:"2048"`
 	CPUs       float64 `env:"CPUS" envDefault:"2"`
 	PIDs       int64   `env:"PIDS" envDefault:"512"`
-	// CAFile is the bundle of authorities that sandboxes trust; empty means the host's.
+	// CAFile is the bundle of authorities that sandboxes, the GitHub clients and git trust; empty means
+	// the host's.
 	CAFile string `env:"CA_FILE"`
 
 	Disk        int64 `env:"DISK" envDefault:"10240"`        // of one session's workspace
@@ -149,13 +155,12 @@ func Load(role Role) (Config, error) {
 // Parse reads a configuration from the given variables. The error joins one line per problem.
 func Parse(role Role, vars map[string]string) (Config, error) {
 	var c Config
-	var problems []error
+	var unreadable []error
 	if err := env.ParseWithOptions(&c, env.Options{Environment: vars}); err != nil {
-		problems = append(problems, parseProblems(err)...)
+		unreadable = parseProblems(err)
 	}
 	c.fill(vars)
-	problems = append(problems, c.check(role)...)
-	if err := errors.Join(firstOfEach(problems)...); err != nil {
+	if err := errors.Join(append(unreadable, readable(c.check(role), unreadable)...)...); err != nil {
 		return Config{}, err
 	}
 	c.strip(role)
@@ -169,6 +174,9 @@ func (c *Config) fill(vars map[string]string) {
 	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
 	c.GitHub.BaseURL = strings.TrimRight(c.GitHub.BaseURL, "/")
 	c.Egress.fill()
+	if vars["SANDBOX_WARM"] == "" { // the default leaves room for a session on small hosts too
+		c.Sandbox.Warm = max(min(c.Sandbox.Warm, c.Sandbox.MaxRunning-1), 0)
+	}
 	if c.DataDir == "" {
 		c.DataDir = defaultDataDir(os.Getuid(), vars)
 	}
@@ -219,6 +227,9 @@ func (c *Config) check(role Role) []error {
 	if c.GitHub.ClientSecret.Empty() {
 		add("GITHUB_CLIENT_SECRET is not set: generate one on the GitHub App's page")
 	}
+	if n := len(c.GitHub.WebhookSecret.Reveal()); n > 0 && n < minWebhookSecret {
+		add("GITHUB_WEBHOOK_SECRET is shorter than %d characters: make one with openssl rand -hex 32, and enter the same on the GitHub App's page", minWebhookSecret)
+	}
 	if c.GitHub.BaseURL != "" {
 		if u, err := url.Parse(c.GitHub.BaseURL); err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") || u.User != nil {
 			add("GITHUB_BASE_URL must be an http or https address without user information")
@@ -228,6 +239,9 @@ func (c *Config) check(role Role) []error {
 	case core.PolicySeed, core.PolicyBuild, core.PolicyReadonly, core.PolicyOpen:
 	default:
 		add("BASH_POLICY must be seed, build, readonly or open")
+	}
+	if err := checkCAFile(c.Sandbox.CAFile); err != nil { // web asks GitHub, too
+		p = append(p, err)
 	}
 	p = append(p, c.Egress.check()...) // web freezes the mode on each new session
 	p = append(p, c.Limits.checkWork()...)
@@ -274,8 +288,11 @@ func (c *Config) checkWorker() []error {
 	if c.Sandbox.MaxRunning < 1 {
 		p = append(p, errors.New("SANDBOX_MAX_RUNNING must be at least 1"))
 	}
-	if c.Sandbox.Warm < 0 {
+	switch {
+	case c.Sandbox.Warm < 0:
 		p = append(p, errors.New("SANDBOX_WARM must be 0 (none) or a number of sandboxes"))
+	case c.Sandbox.Warm > 0 && c.Sandbox.Warm >= c.Sandbox.MaxRunning:
+		p = append(p, fmt.Errorf("SANDBOX_WARM is %d and must be below SANDBOX_MAX_RUNNING, which is %d: those that run ahead count in it, and sessions need a place too", c.Sandbox.Warm, c.Sandbox.MaxRunning))
 	}
 	if c.Sandbox.Memory < 128 {
 		p = append(p, errors.New("SANDBOX_MEMORY must be at least 128; it is in MiB"))
@@ -285,9 +302,6 @@ func (c *Config) checkWorker() []error {
 	}
 	if c.Sandbox.PIDs < 32 {
 		p = append(p, errors.New("SANDBOX_PIDS must be at least 32"))
-	}
-	if err := checkCAFile(c.Sandbox.CAFile); err != nil {
-		p = append(p, err)
 	}
 	if c.Sandbox.Disk != 0 && c.Sandbox.Disk < minDisk {
 		p = append(p, fmt.Errorf("SANDBOX_DISK must be 0 (no bound) or at least %d; it is in MiB", minDisk))
@@ -369,12 +383,15 @@ func (c *Config) strip(role Role) {
 		c.Model.OpenRouterAPIKey = Secret{}
 		c.GitHub.AppPrivateKeyFile = ""
 	}
+	if role == Worker {
+		c.GitHub.WebhookSecret = Secret{}
+	}
 }
 
 // Secrets lists every secret value that the process holds, for the redactor. The database's password
 // counts only inside its URL: alone it may be a word that texts are full of.
 func (c *Config) Secrets() []string {
-	all := []string{c.DatabaseURL.Reveal(), c.GitHub.ClientSecret.Reveal(), c.Model.OpenRouterAPIKey.Reveal()}
+	all := []string{c.DatabaseURL.Reveal(), c.GitHub.ClientSecret.Reveal(), c.GitHub.WebhookSecret.Reveal(), c.Model.OpenRouterAPIKey.Reveal()}
 	all = append(all, EncryptionSecrets(c.EncryptionKeys.Reveal())...)
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }

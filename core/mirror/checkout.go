@@ -6,18 +6,18 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
-	"sync"
 
 	"agent-sandboxing/core"
 )
 
-// Checkout makes sure of the session's base and streams it as one pack of the last commits. A
-// session that was never checked out must find its branch unmoved (base_moved); again says that it was,
+// Checkout makes sure of the session's base and gives it as one pack of the last commits, behind the
+// pack's index. A session that was never checked out must find its branch unmoved (base_moved); again says that it was,
 // perhaps by another host, and then the base is fetched wherever the branch is now. Errors are core.Errors:
 // base_moved, base_missing, branch_missing, empty_repository, clone_timeout, clone_too_large, github_unavailable,
-// github_forbidden, repository_rejected, disk_full, and what Tokens answered. The reader fails
-// rather than end early; it must be closed.
+// github_forbidden, repository_rejected, disk_full, checkout_failed, and what Tokens answered. The
+// reader must be closed.
 func (m *Mirror) Checkout(ctx context.Context, s core.ChatSession, again bool) (core.Checkout, io.ReadCloser, error) {
 	spec := core.Checkout{Branch: core.BranchFor(s.ID), BaseRef: s.BaseBranch, RemoteURL: m.address(s.Repository)}
 	var dir string
@@ -29,7 +29,7 @@ func (m *Mirror) Checkout(ctx context.Context, s core.ChatSession, again bool) (
 	if err != nil {
 		return core.Checkout{}, nil, err
 	}
-	pack, err := m.pack(ctx, dir, spec)
+	pack, err := m.pack(ctx, dir, &spec)
 	return spec, pack, err
 }
 
@@ -41,61 +41,54 @@ func (m *Mirror) address(repo core.Repository) string {
 	return m.gitURL(repo)
 }
 
-// pack streams the base down to the boundary. It names the boundary itself and ignores the
-// mirror's own, which a fetch may move meanwhile.
-func (m *Mirror) pack(ctx context.Context, dir string, spec core.Checkout) (io.ReadCloser, error) {
+// pack makes a pack of the base down to the boundary. It names the boundary itself and ignores the
+// mirror's own, which a fetch may move meanwhile. The files have lost their names when it returns, so
+// that nothing is left behind whoever dies.
+func (m *Mirror) pack(ctx context.Context, dir string, spec *core.Checkout) (io.ReadCloser, error) {
 	var revs strings.Builder
 	for _, sha := range spec.Shallow {
 		fmt.Fprintf(&revs, "--shallow %s\n", sha)
 	}
 	fmt.Fprintf(&revs, "%s\n", spec.BaseSHA)
-	read, write, err := os.Pipe()
+	at, err := os.MkdirTemp(m.quarantines, "pack-")
 	if err != nil {
-		return nil, fmt.Errorf("pack pipe: %w", err)
+		return nil, fmt.Errorf("make a folder for the pack: %w", err)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	started, err := m.git.start(ctx, call{
-		dir:   dir,
-		args:  []string{"--shallow-file", "", "pack-objects", "--revs", "--stdout", "--quiet", "--delta-base-offset", "--shallow"},
-		stdin: strings.NewReader(revs.String()), stdout: write, timeout: fetchTimeout,
+	defer func() { _ = os.RemoveAll(at) }() // else the next start's sweep does
+	name, err := m.git.line(ctx, call{
+		dir: dir, config: []string{"core.fsync=none"},
+		args:  []string{"--shallow-file", "", "pack-objects", "--revs", "--quiet", "--delta-base-offset", "--shallow", filepath.Join(at, "base")},
+		stdin: strings.NewReader(revs.String()), timeout: fetchTimeout,
 	})
-	_ = write.Close() // the child has its own
 	if err != nil {
-		cancel()
-		return nil, errors.Join(err, read.Close())
+		return nil, packError(err)
 	}
-	return &packStream{pipe: read, child: started, cancel: cancel}, nil
-}
-
-// packStream ends with io.EOF only when git has ended well.
-type packStream struct {
-	pipe   *os.File
-	child  *child
-	cancel context.CancelFunc
-	once   sync.Once
-	err    error
-}
-
-func (p *packStream) Read(b []byte) (int, error) {
-	n, err := p.pipe.Read(b)
-	if errors.Is(err, io.EOF) {
-		if ended := p.wait(); ended != nil {
-			return n, core.Fail(core.Internal, "checkout_failed",
-				"The repository could not be read from the server's mirror. Try again.").Because(ended)
-		}
+	index, err := os.Open(filepath.Join(at, "base-"+name+".idx"))
+	if err != nil {
+		return nil, fmt.Errorf("open the index of a pack: %w", err)
 	}
-	return n, err
+	pack, err := os.Open(filepath.Join(at, "base-"+name+".pack"))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open a pack: %w", err), index.Close())
+	}
+	info, err := index.Stat()
+	if err != nil {
+		return nil, errors.Join(err, index.Close(), pack.Close())
+	}
+	spec.IndexBytes = info.Size()
+	return &indexed{Reader: io.MultiReader(index, pack), files: []io.Closer{index, pack}}, nil
 }
 
-// Close ends the producer when it has not ended by itself. It never fails.
-func (p *packStream) Close() error {
-	p.cancel()
-	_ = p.pipe.Close()
-	_ = p.wait()
-	return nil
+// indexed is a pack behind its index.
+type indexed struct {
+	io.Reader
+	files []io.Closer
 }
 
-func (p *packStream) wait() error {
-	p.once.Do(func() { p.err = p.child.wait() })
-	return p.err
+func (p *indexed) Close() error {
+	var failures []error
+	for _, f := range p.files {
+		failures = append(failures, f.Close())
+	}
+	return errors.Join(failures...)
 }

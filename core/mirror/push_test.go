@@ -6,10 +6,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/core/mirror"
@@ -196,21 +199,51 @@ func TestFetch_SaysWhatFailed(t *testing.T) {
 	wantCode(t, err, "github_unavailable")
 }
 
-func TestFetch_TriesAFreshTokenTwice(t *testing.T) {
+func TestFetch_MintsOnceMoreWhenATokenIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, age := range []time.Duration{0, time.Minute} {
+		for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound} {
+			t.Run(fmt.Sprintf("%d after %v", status, age), func(t *testing.T) {
+				t.Parallel()
+				b := setup(t)
+				b.server.Age = age
+				var stale string
+				b.server.Fault(func(w http.ResponseWriter, r *http.Request) bool {
+					_, token, ok := r.BasicAuth()
+					if ok && stale == "" {
+						stale = token
+					}
+					if !ok || token != stale {
+						return false
+					}
+					w.WriteHeader(status)
+					return true
+				})
+				b.checkout(t, b.session)
+				minted := b.server.Minted()
+				if diff := cmp.Diff(minted[:1], b.server.RefusedTokens()); diff != "" || len(minted) != 2 {
+					t.Errorf("minted %d, refused (-want +got):\n%s", len(minted), diff)
+				}
+			})
+		}
+	}
+}
+
+func TestFetch_GivesUpAfterTheSecondToken(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	refused := false
+	b.server.Age = time.Minute
 	b.server.Fault(func(w http.ResponseWriter, r *http.Request) bool {
-		if _, _, ok := r.BasicAuth(); ok && !refused {
-			refused = true
+		_, _, ok := r.BasicAuth()
+		if ok {
 			w.WriteHeader(http.StatusForbidden)
-			return true
 		}
-		return false
+		return ok
 	})
-	b.checkout(t, b.session)
-	if !refused || len(b.server.Minted()) != 1 {
-		t.Errorf("refused %v, minted %d", refused, len(b.server.Minted()))
+	_, _, err := b.mirror.Checkout(t.Context(), b.session, false)
+	wantCode(t, err, "github_forbidden")
+	if minted, refused := b.server.Minted(), b.server.RefusedTokens(); len(minted) != 2 || !slices.Equal(minted, refused) {
+		t.Errorf("minted %d, refused %d; want two of each", len(minted), len(refused))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"agent-sandboxing/core"
+	"agent-sandboxing/core/github"
 	"agent-sandboxing/core/mirror/mirrortest"
 	"agent-sandboxing/core/publish"
 	"agent-sandboxing/core/seal"
@@ -59,11 +60,12 @@ func (d *doom) run(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	defer s.Close()
-	app, err := appOf(d.URL, d.AppID, d.AppKey)
+	app, err := appOf(d.URL, d.AppID, d.AppKey, nil)
 	if err != nil {
 		return nil, err
 	}
-	m, err := mirrorOf(d.Dir, app, log)
+	tokens := github.NewTokens(app, func(core.RepoToken) {})
+	m, err := mirrorOf(d.Dir, app, tokens, log)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +74,7 @@ func (d *doom) run(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	c := &crash{at: d.At, kill: func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL); select {} }}
-	o := optionsOf(s, m, app, log)
+	o := optionsOf(s, m, app, tokens, log)
 	o.Store, o.Mirror, o.PullRequests = crashStore{s, c}, crashMirror{m, c}, crashPulls{app, c}
 	_, err = publish.New(o).Publish(ctx, claim, *claim.Publication, mirrortest.OpenWorkspace(d.WorkTree, d.Base))
 	return c.calls, err

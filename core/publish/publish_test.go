@@ -19,9 +19,9 @@ func TestPublish_OpensThenUpdatesTheSamePullRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s, ws := w.session(t, map[string]string{"main.go": "package main\n\nfunc main() {}\n", "hello.txt": "hello\n"})
-	before := w.unrevoked()
+	before := w.unrevoked(t)
 	first := w.must(t, s, ws, "Say hello", "Adds a greeting.\n\nSecond paragraph.")
-	if got := w.unrevoked(); got != before {
+	if got := w.unrevoked(t); got != before {
 		t.Errorf("%d tokens were not revoked", got-before)
 	}
 	want := core.PublishResult{Outcome: core.PublishOpened, Number: first.Number, URL: first.URL, Files: 2, Additions: 3}

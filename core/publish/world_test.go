@@ -31,6 +31,7 @@ var asked = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 type world struct {
 	github  *githubtest.Server
 	app     *github.App
+	tokens  *github.Tokens
 	url     string // of the stand-in
 	dir     string // of the mirror
 	dsn     string
@@ -70,9 +71,10 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(srv.Close)
 	w.url, w.dir, w.dsn, w.keys = srv.URL, t.TempDir(), storetest.NewURL(t), seal.NewKey("test")
 	config := w.github.Config()
-	if w.app, err = appOf(w.url, config.AppID, config.PrivateKey); err != nil {
+	if w.app, err = appOf(w.url, config.AppID, config.PrivateKey, w.github.Now); err != nil {
 		t.Fatal(err)
 	}
+	w.tokens = github.NewTokens(w.app, func(core.RepoToken) {})
 	if _, err := w.github.AddOrganization("octo-org", "Octo Org"); err != nil {
 		t.Fatal(err)
 	}
@@ -98,33 +100,33 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.store = storetest.Open(t, w.dsn, keys)
-	if w.owner, err = w.store.UpsertUser(t.Context(), core.Person{ID: 4242, Login: "octo-dev", Name: "Octo <Dev>"}, core.Member); err != nil {
+	if w.owner, err = w.store.UpsertUser(t.Context(), core.Person{ID: 4242, Login: "octo-dev", Name: "Octo <Dev>"}); err != nil {
 		t.Fatal(err)
 	}
 	w.worker = storetest.Worker(t, w.store, "host-1")
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	if w.mirror, err = mirrorOf(w.dir, w.app, log); err != nil {
+	if w.mirror, err = mirrorOf(w.dir, w.app, w.tokens, log); err != nil {
 		t.Fatal(err)
 	}
-	w.options = optionsOf(w.store, w.mirror, w.app, log)
+	w.options = optionsOf(w.store, w.mirror, w.app, w.tokens, log)
 	return w
 }
 
-func appOf(url string, id int64, key []byte) (*github.App, error) {
+func appOf(url string, id int64, key []byte, now func() time.Time) (*github.App, error) {
 	bases, err := github.NewBases(url)
 	if err != nil {
 		return nil, err
 	}
-	return github.NewApp(github.AppConfig{Bases: bases, AppID: id, PrivateKey: key})
+	return github.NewApp(github.AppConfig{Bases: bases, AppID: id, PrivateKey: key, Now: now})
 }
 
-func mirrorOf(dir string, app *github.App, log *slog.Logger) (*mirror.Mirror, error) {
-	return mirror.New(mirror.Options{Dir: dir, GitURL: app.GitURL, Tokens: app, CloneDepth: 50, Log: log})
+func mirrorOf(dir string, app *github.App, tokens *github.Tokens, log *slog.Logger) (*mirror.Mirror, error) {
+	return mirror.New(mirror.Options{Dir: dir, GitURL: app.GitURL, Tokens: tokens, CloneDepth: 50, Log: log})
 }
 
-func optionsOf(s *store.Store, m *mirror.Mirror, app *github.App, log *slog.Logger) publish.Options {
+func optionsOf(s *store.Store, m *mirror.Mirror, app *github.App, tokens *github.Tokens, log *slog.Logger) publish.Options {
 	return publish.Options{
-		Store: s, Mirror: m, Tokens: app, PullRequests: app, Access: access{},
+		Store: s, Mirror: m, Tokens: tokens, PullRequests: app, Access: access{},
 		Bot: publish.Identity{Name: "agent[bot]", Email: "99+agent[bot]@users.noreply.github.com"}, PublicURL: "https://agent.example.com",
 		TokenPause: time.Millisecond, Log: log,
 	}
@@ -270,8 +272,10 @@ func wantCode(t *testing.T, err error, code string) {
 	}
 }
 
-// unrevoked counts tokens that were minted and not given back.
-func (w *world) unrevoked() (n int) {
+// unrevoked counts tokens that were minted and not given back, when those that are shared are.
+func (w *world) unrevoked(t *testing.T) (n int) {
+	t.Helper()
+	w.tokens.Close(t.Context())
 	for _, r := range w.github.Requests() {
 		switch {
 		case strings.HasPrefix(r, "POST /api/v3/app/installations/"):

@@ -48,11 +48,7 @@ func (s *Store) setRepository(ctx context.Context, r core.Repository, column, va
 			r.ID, value, by); err != nil {
 			return fmt.Errorf("save repository settings: %w", err)
 		}
-		if _, err := tx.Exec(ctx, `INSERT INTO audit_log (user_id, action, detail) VALUES ($1, $2, $3)`,
-			by, action, r.FullName()+" "+value); err != nil {
-			return fmt.Errorf("write audit log: %w", err)
-		}
-		return nil
+		return tx.Audit(ctx, core.AuditEntry{UserID: by, Action: action, Detail: r.FullName() + " " + value})
 	})
 }
 

@@ -55,12 +55,8 @@ func (b *bench) moveTo(ctx context.Context, change map[string]string) error {
 }
 
 func (b *bench) underOtherClock(ctx context.Context, server map[string]string) (string, error) {
-	name := b.newFile()
-	id, err := b.create(ctx, "mdlinks", "file "+name+" then wait")
+	id, name, err := b.working(ctx)
 	if err != nil {
-		return "", err
-	}
-	if err := b.waiting(ctx, id); err != nil {
 		return "", err
 	}
 	page, err := b.owner.Do(ctx, http.MethodGet, "/chat-sessions/"+id, http.Header{"Accept": {"text/html"}}, nil)

@@ -123,12 +123,8 @@ func publishRows() []row {
 		}, nil, []string{""}},
 	} {
 		all = append(all, row{"publish: " + f.what, func(ctx context.Context, b *bench) (string, error) {
-			name := b.newFile()
-			id, err := b.create(ctx, "shelf-label", "file "+name)
+			id, name, err := b.begun(ctx, "shelf-label")
 			if err != nil {
-				return "", err
-			}
-			if _, err := b.ended(ctx, id); err != nil {
 				return "", err
 			}
 			if err := f.begin(ctx, b, id); err != nil {

@@ -264,7 +264,7 @@ type NetworkProps struct {
 	Refused   int
 	Sent      int64  // bytes
 	Received  int64  // bytes
-	AllURL    string // every row, "" when all are shown
+	AllURL    string // the page of every row, "" on that page
 	ListURL   string // the repository's list of hosts
 	Live      bool   // a stream redraws the panel when a host has been allowed
 	Now       time.Time

@@ -188,7 +188,7 @@ func turns(now time.Time, s stage) []components.TurnProps {
 			Action: "Edit and send again", ActionURL: "/chat-sessions/" + id(1) + "?resend=" + id(1) + "#composer",
 		}
 		first.Records = &components.RecordsProps{
-			DiffURL: "/chat-sessions/" + id(1) + "/diffs/" + id(8), Files: changed(), Additions: 61, Deletions: 9, Usage: "412.0k in · 31.0k out · at least $1.24 · scripted demo model",
+			DiffURL: "/chat-sessions/" + id(1) + "/diffs/" + id(8), Files: changed(), Additions: 61, Deletions: 9, Usage: "412.0k in · 31.0k out · about $1.24 · scripted demo model",
 		}
 		return []components.TurnProps{first}
 	default:

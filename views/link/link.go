@@ -17,6 +17,9 @@ const (
 	Create        = "/chat-sessions" // POST: installation, repository, branch, sha, text, client_key
 	Settings      = "/settings"      // GET
 	Theme         = "/settings/theme"
+	Everywhere    = "/settings/sign-out-everywhere" // POST
+	Disconnect    = "/settings/disconnect"          // POST
+	People        = "/admin/people"                 // GET: query q; administrators only
 )
 
 // GitHubSignIn starts the OAuth flow and comes back to returnTo, a path of ours.
@@ -42,6 +45,17 @@ func NewFor(installation, repository int64, branch string) string {
 		q.Set("branch", branch)
 	}
 	return New + "?" + q.Encode()
+}
+
+// NewWhole is the new-session form with the whole of a long list looked at.
+func NewWhole(installation int64) string { return NewIn(installation) + "&all=1" }
+
+// Role makes a person an administrator or a member: POST role.
+func Role(person string) string { return People + "/" + url.PathEscape(person) + "/role" }
+
+// SignOutPerson ends a person's logins: POST.
+func SignOutPerson(person string) string {
+	return People + "/" + url.PathEscape(person) + "/sign-out"
 }
 
 // Session is a session's page.

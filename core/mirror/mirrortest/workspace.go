@@ -54,7 +54,20 @@ func (w *Workspace) Checkout(ctx context.Context, spec core.Checkout, pack io.Re
 			return err
 		}
 	}
-	if _, err := w.git(ctx, pack, nil, at, "index-pack", "--stdin", "--strict"); err != nil {
+	base := filepath.Join(w.Dir, ".git/objects/pack/pack-"+spec.BaseSHA)
+	for _, part := range []struct {
+		suffix string
+		from   io.Reader
+	}{{".idx", io.LimitReader(pack, spec.IndexBytes)}, {".pack", pack}} {
+		data, err := io.ReadAll(part.from)
+		if err == nil {
+			err = os.WriteFile(base+part.suffix, data, 0o644)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if _, err := w.git(ctx, nil, nil, at, "verify-pack", base+".pack"); err != nil {
 		return err
 	}
 	for _, args := range [][]string{
