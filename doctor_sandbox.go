@@ -28,8 +28,10 @@ func checkDocker(ctx context.Context, cfg config.Config) []finding {
 	}
 	all := []finding{
 		{"docker", fine, "version " + c.ServerVersion, ""},
-		checkRuntime(c), checkImage(cfg.Sandbox.Image, c.ImageReady),
-		checkBudget(cfg.Sandbox, c.DiskBudget), checkCapacity(cfg.Sandbox, c),
+		checkRuntime(c),
+		checkImage(cfg.Sandbox.Image, c.ImageReady),
+		checkBudget(cfg.Sandbox, c.DiskBudget),
+		checkCapacity(cfg.Sandbox, c),
 	}
 	all = append(all, checkHost(ctx, r)...)
 	if !c.ImageReady || !c.RuntimeKnown {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ import (
 	"agent-sandboxing/core/redact"
 	"agent-sandboxing/core/seal"
 	"agent-sandboxing/core/store"
+	"agent-sandboxing/core/webhook"
 	"agent-sandboxing/web"
 )
 
@@ -40,6 +42,7 @@ type process struct {
 	store    *store.Store
 	hub      *live.Hub
 	bases    github.Bases
+	roots    *x509.CertPool // of SANDBOX_CA_FILE; nil: the system's
 	chat     *chat.Service
 }
 
@@ -96,12 +99,15 @@ func (p *process) people() (err error) {
 	if p.bases, err = github.NewBases(p.cfg.GitHub.BaseURL); err != nil {
 		return err
 	}
+	if p.roots, err = readRoots(p.cfg.Sandbox.CAFile); err != nil {
+		return err
+	}
 	p.hub = live.NewHub(p.store)
 	o := chat.Options{
 		Store: p.store,
 		GitHub: github.NewUser(github.UserConfig{
 			Bases: p.bases, ClientID: p.cfg.GitHub.ClientID, ClientSecret: p.cfg.GitHub.ClientSecret.Reveal(),
-			RedirectURL: p.cfg.PublicURL + "/auth/github/callback",
+			RedirectURL: p.cfg.PublicURL + "/auth/github/callback", Roots: p.roots,
 		}),
 		Gate: chat.Gate{
 			AllowedLogins: p.cfg.Access.AllowedLogins, AllowedOrgs: p.cfg.Access.AllowedOrgs, AdminLogins: p.cfg.Access.AdminLogins,
@@ -118,6 +124,22 @@ func (p *process) people() (err error) {
 	return nil
 }
 
+// readRoots reads the authorities of SANDBOX_CA_FILE, nil without one.
+func readRoots(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("SANDBOX_CA_FILE: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(b) {
+		return nil, errors.New("SANDBOX_CA_FILE holds no certificate")
+	}
+	return roots, nil
+}
+
 // serve runs the role's parts until ctx ends or one of them fails, then stops all.
 func (p *process) serve(parent context.Context, role config.Role, listener net.Listener) error {
 	server, err := p.web() //nolint:contextcheck // each request brings its own
@@ -126,7 +148,7 @@ func (p *process) serve(parent context.Context, role config.Role, listener net.L
 	}
 	group, ctx := errgroup.WithContext(parent)
 	group.Go(func() error {
-		err := p.store.Listen(ctx, store.Handler{Session: p.hub.Wake, Partial: p.hub.WakePartial, Work: p.hub.WakeWork})
+		err := p.store.Listen(ctx, store.Handler{Session: p.hub.Wake, Partial: p.hub.WakePartial, Work: p.hub.WakeWork, Access: p.chat.AccessChanged})
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -161,7 +183,7 @@ func stopped(ctx context.Context, err error) bool {
 
 func (p *process) web() (*web.Server, error) {
 	return web.New(web.Options{
-		Chat: p.chat, Hub: p.hub, Cookies: p.store.Cookies(), Log: p.log, PublicURL: p.cfg.PublicURL,
+		Chat: p.chat, Webhooks: webhook.NewReceiver(p.cfg.GitHub.WebhookSecret.Reveal(), p.store, p.log), Hub: p.hub, Cookies: p.store.Cookies(), Log: p.log, PublicURL: p.cfg.PublicURL,
 		GitHubURL: p.bases.Web, DemoPeople: p.cfg.DemoLogins, Ready: p.store.Ping,
 	})
 }
@@ -210,6 +232,7 @@ func (p *process) watchDatabase(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	case <-p.database.Done():
+		p.store.Close() // no turn shall wait to write its end: nothing takes it any more
 		return core.Fail(core.Unavailable, "postgres_failed", "The local Postgres has stopped; what it said last is in this log. Start the server again.")
 	}
 }

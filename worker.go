@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,7 +22,9 @@ import (
 	"agent-sandboxing/core/mirror"
 	"agent-sandboxing/core/network"
 	"agent-sandboxing/core/publish"
+	"agent-sandboxing/core/store"
 	"agent-sandboxing/core/turn"
+	"agent-sandboxing/core/webhook"
 	"agent-sandboxing/sandbox"
 	"agent-sandboxing/sandbox/docker"
 	"agent-sandboxing/sandbox/egress"
@@ -32,6 +35,8 @@ const (
 	reportEvery = 5 * time.Second
 	// probeWait bounds the questions to GitHub at start-up.
 	probeWait = 10 * time.Second
+	// probeEvery is how often they are asked again.
+	probeEvery = 10 * time.Minute
 	// removeWait bounds the removal of containers when serve ends.
 	removeWait = time.Minute
 )
@@ -40,11 +45,19 @@ const (
 type worker struct {
 	*process
 	self      atomic.Pointer[core.Worker] // replaced by each report
-	tokens    *github.Tokens
+	tokens    installationTokens
 	runtime   *docker.Runtime
+	app       *github.App
+	probed    atomic.Pointer[probed]
 	sandboxes *sandbox.Service
 	network   *network.Service
 	processor *turn.Processor
+}
+
+// probed is what GitHub said of the App the last time.
+type probed struct {
+	slug    string
+	problem string // what keeps it from working, in words for people
 }
 
 func newWorker(ctx context.Context, p *process) (*worker, error) {
@@ -57,14 +70,14 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{process: p, tokens: tokens}
+	w := &worker{process: p, app: app, tokens: installationTokens{tokens, p.store}}
 	if w.runtime, err = docker.New(docker.Config{
 		Host: p.cfg.DockerHost, Image: p.cfg.Sandbox.Image, Runtime: p.cfg.Sandbox.Runtime, Instance: instance, CAFile: p.cfg.Sandbox.CAFile,
 	}); err != nil {
 		return nil, err
 	}
 	m, err := mirror.New(mirror.Options{
-		Dir: filepath.Join(p.cfg.DataDir, "mirror"), GitURL: p.bases.GitURL, Tokens: tokens, CAFile: p.cfg.Sandbox.CAFile,
+		Dir: filepath.Join(p.cfg.DataDir, "mirror"), GitURL: p.bases.GitURL, Tokens: w.tokens, CAFile: p.cfg.Sandbox.CAFile,
 		CloneDepth: p.cfg.CloneDepth, MaxBaseBytes: p.cfg.CloneMax << 20, FixturesDir: p.cfg.FixturesDir, Log: p.log,
 	})
 	if err != nil {
@@ -85,11 +98,11 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 			DiskBytes: p.cfg.Sandbox.Disk << 20, Inodes: p.cfg.Sandbox.Inodes,
 		},
 	})
-	info := w.probe(ctx, app)
+	info := w.probe(ctx)
 	w.self.Store(&core.Worker{
 		ID: core.NewID[core.WorkerID](), Version: version, Capacity: p.cfg.Sandbox.MaxRunning,
 		Status: core.WorkerStatus{
-			Model: p.cfg.Model.AgentModel, ModelLabel: p.cfg.Model.ModelLabel, Runtime: p.cfg.Sandbox.Runtime, AppSlug: info.Slug,
+			Model: p.cfg.Model.AgentModel, ModelLabel: p.cfg.Model.ModelLabel, Runtime: p.cfg.Sandbox.Runtime,
 		},
 	})
 	w.observe(ctx)
@@ -110,11 +123,28 @@ func openApp(p *process) (*github.App, error) {
 		return nil, fmt.Errorf("GITHUB_APP_PRIVATE_KEY_FILE: %w", err)
 	}
 	p.redact.Add(string(key))
-	app, err := github.NewApp(github.AppConfig{Bases: p.bases, AppID: p.cfg.GitHub.AppID, PrivateKey: key, Log: p.log})
+	app, err := github.NewApp(github.AppConfig{Bases: p.bases, AppID: p.cfg.GitHub.AppID, PrivateKey: key, Roots: p.roots, Log: p.log})
 	if err != nil {
 		return nil, fmt.Errorf("GITHUB_APP_PRIVATE_KEY_FILE: %w", err)
 	}
 	return app, nil
+}
+
+// installationTokens are the App's. A refusal that says that an installation has changed makes it stale: the
+// webhook that should have said so may be off.
+type installationTokens struct {
+	*github.Tokens
+	store *store.Store
+}
+
+// Mint is the App's own.
+func (t installationTokens) Mint(ctx context.Context, repo core.Repository, purpose core.TokenPurpose) (core.RepoToken, error) {
+	token, err := t.Tokens.Mint(ctx, repo, purpose)
+	switch core.CodeOf(err) {
+	case github.CodeInstallationRemoved, github.CodeInstallationSuspended, github.CodePermissionMissing:
+		err = errors.Join(err, t.store.InstallationChanged(ctx, repo.InstallationID))
+	}
+	return token, err
 }
 
 func openAgent(p *process) (*agent.Agent, error) {
@@ -152,18 +182,42 @@ func prices(m config.Model) *agent.Prices {
 	return p
 }
 
-// probe asks GitHub who the App is. A GitHub that does not answer keeps nobody from working.
-func (w *worker) probe(ctx context.Context, app *github.App) github.AppInfo {
+// probe asks GitHub who the App is and whether it may do what sessions need. A GitHub that does not
+// answer keeps nobody from working.
+func (w *worker) probe(ctx context.Context) github.AppInfo {
 	ctx, cancel := context.WithTimeout(ctx, probeWait)
 	defer cancel()
-	info, err := app.Probe(ctx)
-	if err != nil {
+	info, err := w.app.Probe(ctx)
+	now := probed{slug: info.Slug}
+	switch {
+	case err != nil:
 		w.log.WarnContext(ctx, "the GitHub App did not answer", "code", core.CodeOf(err), "error", err)
-	}
-	if len(info.Missing) > 0 {
+		if last := w.probed.Load(); last != nil {
+			now = *last
+		}
+		if core.CodeOf(err) == github.CodeAppUnauthorized {
+			now.problem = core.MessageOf(err)
+		}
+	case len(info.Missing) > 0:
 		w.log.WarnContext(ctx, "the GitHub App lacks permissions", "missing", strings.Join(info.Missing, ", "))
+		now.problem = "The GitHub App lacks " + strings.Join(info.Missing, " and ") + ". Sessions cannot publish until its owner asks for that on the App's page and each account accepts it."
 	}
+	w.probed.Store(&now)
 	return info
+}
+
+// reprobe asks again from time to time, until ctx ends.
+func (w *worker) reprobe(ctx context.Context) {
+	tick := time.NewTicker(probeEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			w.probe(ctx)
+		}
+	}
 }
 
 // publisher signs commits as the App's bot; when GitHub did not say who that is, by a plain name.
@@ -187,6 +241,15 @@ func (w *worker) run(ctx context.Context, alone bool) error {
 	group.Go(func() error { w.sandboxes.Run(ctx); return nil })
 	group.Go(func() error { w.report(ctx); return nil })
 	group.Go(func() error { w.network.Run(ctx); return nil })
+	group.Go(func() error { w.reprobe(ctx); return nil })
+	group.Go(func() error {
+		webhook.Reader{Records: w.store, App: w.app, People: w.chat, Log: w.log}.Run(ctx)
+		return nil
+	})
+	group.Go(func() error {
+		webhook.Sweeper{Hooks: w.app, Received: w.store, Now: time.Now, Log: w.log}.Run(ctx)
+		return nil
+	})
 	err := group.Wait()
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeWait)
 	defer cancel()
@@ -228,6 +291,9 @@ func (w *worker) observe(ctx context.Context) {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(w.cfg.DataDir, &disk); err == nil {
 		self.Status.DiskFreeMiB = int64(disk.Bavail) * disk.Bsize >> 20
+	}
+	if app := w.probed.Load(); app != nil {
+		self.Status.AppSlug, self.Status.AppProblem = app.slug, app.problem
 	}
 	w.self.Store(&self)
 }

@@ -28,6 +28,7 @@ type Error struct {
 	Code    string
 	Message string
 	RetryAt time.Time // of RateLimited: not before then; zero when unknown
+	Link    string    // a page of GitHub's where what Message says can be done, "" for none
 	Err     error
 }
 

@@ -10,6 +10,23 @@ type Installation struct {
 	AccountType string // User or Organization
 	AllRepos    bool
 	Suspended   bool
+	Removed     bool     // the App is not installed there any more
+	Missing     []string // what sessions need and the account has not granted, as name:level
+	SettingsURL string   // on GitHub, "" when unknown
+}
+
+// Accounts are the installations that a person reaches. Hidden counts organizations that GitHub left
+// out until the person has signed in to them.
+type Accounts struct {
+	Installations []Installation
+	Hidden        int
+}
+
+// RepositoryPage is a part of an installation's repositories, in GitHub's order.
+type RepositoryPage struct {
+	Repositories []Repository
+	Total        int // of all pages
+	Last         int // number of the last page; the first is 1
 }
 
 // Repository is a GitHub repository as one person sees it.

@@ -68,6 +68,7 @@ type WorkerStatus struct {
 	Model        string `json:"model"`
 	ModelLabel   string `json:"model_label,omitempty"` // "scripted demo model" when it is one
 	AppSlug      string `json:"app_slug,omitempty"`
+	AppProblem   string `json:"app_problem,omitempty"` // what keeps the GitHub App from working, in words for people
 	RunningBoxes int    `json:"running_sandboxes"`
 	DiskFreeMiB  int64  `json:"disk_free_mib"`
 }

@@ -28,6 +28,14 @@ type User struct {
 	CreatedAt time.Time
 }
 
+// UserRow is a line of the list of people.
+type UserRow struct {
+	User       User
+	LastSeenAt time.Time // zero: never
+	Browsers   int       // that are signed in
+	Connected  bool      // there is a GitHub token of theirs
+}
+
 // UserToken is a person's GitHub access. It is sealed in the database.
 type UserToken struct {
 	Access           string
@@ -111,4 +119,12 @@ type AuditEntry struct {
 	Action  string
 	Session SessionID
 	Detail  string
+}
+
+// AuditRow is an entry as it is read.
+type AuditRow struct {
+	By     string // login
+	Action string
+	Detail string
+	At     time.Time
 }

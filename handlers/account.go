@@ -25,7 +25,29 @@ func (h *Handlers) Me(c echo.Context) error {
 
 // Settings is the person's own settings.
 func (h *Handlers) Settings(c echo.Context) error {
-	return Page(c, http.StatusOK, pages.Settings(pages.SettingsProps{Layout: h.Frame(c, "Settings", "")}))
+	browsers, err := h.Chat.Browsers(c.Request().Context(), user(c))
+	if err != nil {
+		return err
+	}
+	return Page(c, http.StatusOK, pages.Settings(pages.SettingsProps{
+		Layout: h.Frame(c, "Settings", ""), GitHubHost: h.Site.GitHubHost, Browsers: browsers,
+	}))
+}
+
+// SignOutEverywhere ends every login of the person, this one too.
+func (h *Handlers) SignOutEverywhere(c echo.Context) error {
+	if err := h.Chat.SignOutEverywhere(c.Request().Context(), user(c)); err != nil {
+		return err
+	}
+	return h.leave(c, "signed_out_everywhere")
+}
+
+// Disconnect takes back what the person gave to the App on GitHub, and signs them out everywhere.
+func (h *Handlers) Disconnect(c echo.Context) error {
+	if err := h.Chat.Disconnect(c.Request().Context(), user(c)); err != nil {
+		return err
+	}
+	return h.leave(c, "disconnected")
 }
 
 // Theme keeps the choice of light or dark in a cookie, so that the server renders it.

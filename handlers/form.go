@@ -35,6 +35,14 @@ func isKind(err error, kinds ...core.Kind) bool {
 	return err != nil && slices.Contains(kinds, core.KindOf(err))
 }
 
+// linkOf is the page of GitHub's on which a failure can be mended, "" for none.
+func linkOf(err error) string {
+	if e, ok := errors.AsType[*core.Error](err); ok {
+		return e.Link
+	}
+	return ""
+}
+
 // StatusOf is the HTTP status of an error: the one table from kinds to statuses.
 func StatusOf(err error) int {
 	switch core.KindOf(err) {

@@ -13,7 +13,11 @@
 //	POST /chat-sessions/:id/messages   {"text":"…"}                      201 with the message
 //	POST /chat-sessions/:id/cancel     202 with the message whose end was asked for
 //	GET  /chat-sessions/:id/diffs/latest, …/diffs/:diff   200 with files and patch
-//	POST /chat-sessions/:id/publish    {"title":"…","body":"…"}          202 with the publication
+//	POST /chat-sessions/:id/publish    {"title":"…","body":"…","draft":true,"base":"main","paths":{"logo.png":true}}
+//	                                   202 with the publication; without draft it is one, paths are kept for later
+//	POST /chat-sessions/:id/publications/:publication/again   {"choice":"reopen"} or "new"   202 with the publication,
+//	                                   after one whose code is pull_request_closed, branch_deleted or reopen_refused
+//	POST …/cancel                      200 with the session
 //	GET  /chat-sessions/:id/publish    200 with the newest publication and the pull request
 //	GET  /admin/installations/:installation/repositories/:repository/policy   200 with the shell policy of new sessions
 //	POST the same                      {"bash_policy":"readonly"} or ""  200 with it; administrators only
@@ -41,6 +45,7 @@ import (
 	"agent-sandboxing/core"
 	"agent-sandboxing/core/chat"
 	"agent-sandboxing/core/live"
+	"agent-sandboxing/core/webhook"
 )
 
 // Follower hands out a session's events in order: those after a sequence, then new ones as they are
@@ -51,12 +56,13 @@ type Follower interface {
 
 // Handlers holds what the routes need.
 type Handlers struct {
-	Chat    *chat.Service
-	Hub     Follower
-	Cookies *scs.SessionManager
-	Log     *slog.Logger
-	Site    Site
-	Streams StreamTimes
+	Chat     *chat.Service
+	Webhooks *webhook.Receiver // nil: none are taken
+	Hub      Follower
+	Cookies  *scs.SessionManager
+	Log      *slog.Logger
+	Site     Site
+	Streams  StreamTimes
 	// Draining is closed when the server begins to stop; streams then say so and end.
 	Draining <-chan struct{}
 }

@@ -60,6 +60,9 @@ func (h *Handlers) Frame(c echo.Context, title, active string) layout.Props {
 	}
 	if platform, err := h.Chat.Platform(c.Request().Context()); err == nil {
 		p.DemoLabel = platform.ModelLabel
+		if user(c).Role == core.Admin {
+			p.Problem = platform.AppProblem
+		}
 	}
 	if u := user(c); u.ID != "" {
 		p.User = &layout.User{
@@ -72,19 +75,25 @@ func (h *Handlers) Frame(c echo.Context, title, active string) layout.Props {
 
 // flashes are the sentences behind ?did=, so that no foreign text comes in by an address.
 var flashes = map[string]string{
-	"signed_out":   "You are signed out.",
-	"archived":     "The session is archived.",
-	"restored":     "The session is back in the list.",
-	"stopping":     "The sandbox is being stopped. It starts again with the next message.",
-	"renamed":      "The title is changed.",
-	"removed":      "The message is removed from the queue.",
-	"host_allowed": "The host is on the repository's list. The next attempt reaches it.",
-	"host_added":   "The host is on the list.",
-	"host_removed": "The host is off the list.",
-	"mode_chosen":  "The mode is saved. New sessions get it.",
-	"edited":       "The message is changed.",
-	"cancelling":   "The turn is being cancelled.",
-	"stops":        "The sandbox stops when the work under way has ended. It starts again with the next message.",
+	"signed_out":            "You are signed out.",
+	"signed_out_everywhere": "You are signed out in all browsers.",
+	"disconnected":          "GitHub is disconnected and you are signed out in all browsers. Signing in asks for your consent again.",
+	"installed":             "GitHub says that the App was installed. The list is up to date.",
+	"installation_changed":  "GitHub says that the installation was changed. The list is up to date.",
+	"role_changed":          "The role is changed. It holds from their next click.",
+	"person_signed_out":     "They are signed out in all browsers.",
+	"archived":              "The session is archived.",
+	"restored":              "The session is back in the list.",
+	"stopping":              "The sandbox is being stopped. It starts again with the next message.",
+	"renamed":               "The title is changed.",
+	"removed":               "The message is removed from the queue.",
+	"host_allowed":          "The host is on the repository's list. The next attempt reaches it.",
+	"host_added":            "The host is on the list.",
+	"host_removed":          "The host is off the list.",
+	"mode_chosen":           "The mode is saved. New sessions get it.",
+	"edited":                "The message is changed.",
+	"cancelling":            "The turn is being cancelled.",
+	"stops":                 "The sandbox stops when the work under way has ended. It starts again with the next message.",
 }
 
 // warnings are those behind ?not=: what was asked for did not happen.

@@ -21,24 +21,29 @@ func (h *Handlers) Installations(c echo.Context) error {
 		h.Chat.Refresh(user(c))
 		return c.Redirect(http.StatusSeeOther, link.Installations+"?stay=1")
 	}
-	list, err := h.Chat.Installations(ctx, user(c))
-	notice := ""
+	accounts, err := h.Chat.Installations(ctx, user(c))
+	notice, help := "", ""
 	switch {
 	case err == nil:
 	case isKind(err, core.Unavailable, core.RateLimited, core.Forbidden):
-		notice = "Could not read your accounts from GitHub. " + core.MessageOf(err)
+		notice, help = "Could not read your accounts from GitHub. "+core.MessageOf(err), linkOf(err)
 	default:
 		return err
 	}
-	if len(list) == 1 && !list[0].Suspended && c.QueryParam("stay") == "" {
+	list := accounts.Installations
+	if len(list) == 1 && accounts.Hidden == 0 && !list[0].Suspended && len(list[0].Missing) == 0 && c.QueryParam("stay") == "" {
 		return c.Redirect(http.StatusSeeOther, link.NewIn(int64(list[0].ID)))
 	}
 	platform, err := h.Chat.Platform(ctx)
 	if err != nil {
 		return err
 	}
+	if notice == "" && user(c).Role != core.Admin { // who reads it above all pages
+		notice = platform.AppProblem
+	}
 	p := pages.InstallationsProps{
-		Layout: h.Frame(c, "Choose an account", "installations"), InstallURL: platform.InstallURL, Notice: notice,
+		Layout: h.Frame(c, "Choose an account", "installations"), InstallURL: platform.InstallURL, Notice: notice, NoticeURL: help,
+		Hidden: accounts.Hidden, AgainURL: link.GitHubSignIn(link.Installations + "?stay=1"),
 	}
 	for _, i := range list {
 		p.Items = append(p.Items, installationProps(i))
@@ -59,6 +64,9 @@ func (h *Handlers) New(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	if p.Text == "" {
+		p.Text = h.takeDraft(c, c.Request().URL.RequestURI())
+	}
 	return Page(c, http.StatusOK, pages.New(p))
 }
 
@@ -69,6 +77,7 @@ type newForm struct {
 	query        string
 	branch       string
 	branchQuery  string
+	whole        bool // look at all pages of a long list
 	text         string
 	egress       string
 	clientKey    string
@@ -77,7 +86,7 @@ type newForm struct {
 func readNewQuery(c echo.Context) (newForm, error) {
 	f := newForm{
 		query: c.QueryParam("q"), branch: c.QueryParam("branch"), branchQuery: c.QueryParam("branch_q"),
-		text: c.QueryParam("text"), clientKey: core.NewID[string](),
+		text: c.QueryParam("text"), whole: c.QueryParam("all") != "", clientKey: core.NewID[string](),
 	}
 	installation, err := number(c.QueryParam("installation"))
 	if err != nil {
@@ -115,12 +124,12 @@ func (h *Handlers) newProps(c echo.Context, f newForm) (pages.NewProps, error) {
 		return pages.NewProps{}, err
 	}
 	p := pages.NewProps{
-		Layout: h.Frame(c, "New session", "new"), Several: len(accounts) > 1,
+		Layout: h.Frame(c, "New session", "new"), Several: len(accounts.Installations) > 1 || accounts.Hidden > 0,
 		Query: f.query, BranchQuery: f.branchQuery, Text: f.text, ClientKey: f.clientKey,
 		MaxBytes: core.MaxMessageBytes, Policy: string(h.Chat.BashPolicy()), Model: platform.Model,
 	}
 	found := false
-	for _, i := range accounts {
+	for _, i := range accounts.Installations {
 		if i.ID == f.installation {
 			p.Installation, found = installationProps(i), true
 		}
@@ -128,15 +137,15 @@ func (h *Handlers) newProps(c echo.Context, f newForm) (pages.NewProps, error) {
 	if !found {
 		return pages.NewProps{}, core.NotFoundError()
 	}
-	repos, more, err := h.Chat.SearchRepositories(ctx, u, f.installation, f.query)
-	if err != nil {
-		return pages.NewProps{}, err
-	}
-	p.MoreFound = more
-	for _, r := range repos {
-		p.Repositories = append(p.Repositories, repositoryProps(r))
-	}
 	if f.repository == 0 {
+		found, err := h.Chat.SearchRepositories(ctx, u, f.installation, f.query, f.whole)
+		if err != nil {
+			return pages.NewProps{}, err
+		}
+		p.MoreFound, p.Unread = found.More, found.Unread
+		for _, r := range found.Repositories {
+			p.Repositories = append(p.Repositories, repositoryProps(r))
+		}
 		return p, nil
 	}
 	repo, err := h.Chat.Repository(ctx, u, f.installation, f.repository)
@@ -188,7 +197,7 @@ func (h *Handlers) branchProps(c echo.Context, p *pages.NewProps, repo core.Repo
 	default:
 		return err
 	}
-	list, err := h.Chat.Branches(ctx, u, repo, f.branchQuery)
+	list, more, err := h.Chat.Branches(ctx, u, repo, f.branchQuery)
 	switch {
 	case err == nil:
 	case isKind(err, core.Conflict): // an empty repository has none
@@ -196,7 +205,7 @@ func (h *Handlers) branchProps(c echo.Context, p *pages.NewProps, repo core.Repo
 	default:
 		return err
 	}
-	p.MoreBranches = len(list) >= chat.MaxBranches
+	p.MoreBranches = more
 	for _, b := range list {
 		p.Branches = append(p.Branches, branchProps(b, repo))
 	}
@@ -281,7 +290,7 @@ func (h *Handlers) createFailed(c echo.Context, form CreateForm, cause error) er
 
 func installationProps(i core.Installation) pages.InstallationProps {
 	p := pages.InstallationProps{
-		ID: int64(i.ID), Account: i.Account, Type: i.AccountType, AllRepos: i.AllRepos, Suspended: i.Suspended,
+		ID: int64(i.ID), Account: i.Account, Type: i.AccountType, AllRepos: i.AllRepos, Suspended: i.Suspended, Missing: i.Missing, SettingsURL: i.SettingsURL,
 	}
 	if i.AccountID != 0 {
 		p.AvatarURL = link.Avatar(i.AccountID)

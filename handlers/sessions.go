@@ -96,7 +96,7 @@ func (h *Handlers) Show(c echo.Context) error {
 	if WantsJSON(c.Request()) {
 		return h.sessionJSON(c, http.StatusOK, id)
 	}
-	return h.showSession(c, http.StatusOK, id, typed{})
+	return h.showSession(c, http.StatusOK, id, typed{text: h.takeDraft(c, c.Request().URL.RequestURI())})
 }
 
 // typed is what somebody typed into the composer or as a title, and why it was not taken.
@@ -295,7 +295,7 @@ func rowProps(r core.SessionRow, viewer core.User) pages.SessionRowProps {
 	}
 	if pr := r.PullRequest; pr != nil {
 		p.PullRequest = &components.PullRequestProps{
-			SessionID: p.ID, Number: pr.Number, URL: pr.URL, State: pr.State, Title: pr.Title, UpdatedAt: pr.UpdatedAt,
+			SessionID: p.ID, Number: pr.Number, URL: pr.URL, State: pr.State, Draft: pr.Draft, Title: pr.Title, UpdatedAt: pr.UpdatedAt,
 		}
 	}
 	return p

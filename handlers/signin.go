@@ -19,6 +19,8 @@ import (
 const (
 	LoginKey    = "login"
 	attemptsKey = "attempts"
+	personKey   = "person" // who signed in last
+	draftKey    = "draft"
 )
 
 // loginLife bounds a login; its own row ends it sooner when idle.
@@ -131,7 +133,11 @@ func (h *Handlers) FinishSignIn(c echo.Context) error {
 	if err := h.Cookies.RenewToken(ctx); err != nil {
 		return err
 	}
+	if h.Cookies.GetString(ctx, personKey) != string(login.UserID) {
+		h.Cookies.Remove(ctx, draftKey)
+	}
 	h.Cookies.Put(ctx, LoginKey, string(login.ID))
+	h.Cookies.Put(ctx, personKey, string(login.UserID))
 	h.Cookies.SetDeadline(ctx, time.Now().Add(loginLife).UTC())
 	return c.Redirect(http.StatusSeeOther, localPath(a.ReturnTo))
 }
@@ -142,11 +148,16 @@ func (h *Handlers) SignOut(c echo.Context) error {
 	if err := h.endLogin(ctx); err != nil {
 		return err
 	}
-	if err := h.Cookies.Destroy(ctx); err != nil {
+	return h.leave(c, "signed_out")
+}
+
+// leave drops the browser's record and what it keeps of our pages, and says on the sign-in page why.
+func (h *Handlers) leave(c echo.Context, did string) error {
+	if err := h.Cookies.Destroy(c.Request().Context()); err != nil {
 		return err
 	}
 	c.Response().Header().Set("Clear-Site-Data", `"cache"`)
-	return seeOther(c, link.SignIn+"?did=signed_out")
+	return seeOther(c, link.SignIn+"?did="+did)
 }
 
 // endLogin ends the login that this browser has, if any.
@@ -230,6 +241,8 @@ func (h *Handlers) SignInAgain(err error, r *http.Request) string {
 	switch {
 	case r.Method == http.MethodGet && !IsPartial(r) && !WantsStream(r) && !WantsJSON(r):
 		back = r.URL.RequestURI()
+	case r.Method == http.MethodPost && !IsPartial(r) && !WantsJSON(r):
+		back = formPage(r)
 	case r.Header.Get("HX-Current-URL") != "":
 		if u, err := url.Parse(r.Header.Get("HX-Current-URL")); err == nil {
 			back = u.RequestURI()

@@ -60,26 +60,33 @@ func (f *failures) answer(err error, c echo.Context) {
 
 func (f *failures) write(c echo.Context, e *core.Error, status int) error {
 	r := c.Request()
-	props := pages.ErrorProps{Status: status, Message: e.Message, Code: e.Code, RequestID: idOf(c)}
+	props := pages.ErrorProps{Status: status, Message: e.Message, Code: e.Code, RequestID: idOf(c), ActionURL: e.Link, Action: "Open the page on GitHub"}
 	switch {
 	case handlers.WantsJSON(r) || handlers.WantsStream(r) && !handlers.IsPartial(r):
 		if status == http.StatusUnauthorized {
 			c.Response().Header().Set("HX-Redirect", f.handlers.SignInAgain(e, r))
 		}
-		return c.JSON(status, map[string]any{"error": map[string]string{
-			"code": e.Code, "message": e.Message, "request_id": idOf(c),
-		}})
+		said := map[string]string{"code": e.Code, "message": e.Message, "request_id": idOf(c)}
+		if e.Link != "" {
+			said["link"] = e.Link
+		}
+		return c.JSON(status, map[string]any{"error": said})
 	case handlers.IsPartial(r):
 		if status == http.StatusUnauthorized {
 			c.Response().Header().Set("HX-Redirect", f.handlers.SignInAgain(e, r))
 		}
 		return handlers.Page(c, status, pages.ErrorFragment(props))
 	case status == http.StatusUnauthorized:
+		f.handlers.KeepDraft(c)
 		return c.Redirect(http.StatusSeeOther, f.handlers.SignInAgain(e, r))
 	case status == http.StatusMethodNotAllowed && r.Method == http.MethodGet:
-		if page := formPage(r.URL.Path); page != "" {
+		// A browser visits such an address when it reloads, or comes back from signing in.
+		if page := handlers.SessionPage(r.URL.Path); page != link.Sessions || strings.TrimRight(r.URL.Path, "/") == link.Create {
 			return c.Redirect(http.StatusSeeOther, page)
 		}
+	}
+	if e.Code == "github_sso_required" {
+		props.Title, props.Action, props.AgainURL = "Single sign-on is needed", "Sign in to the organization on GitHub", link.GitHubSignIn(r.URL.RequestURI())
 	}
 	props.Layout = f.handlers.Frame(c, http.StatusText(status), "")
 	return handlers.Page(c, status, pages.Error(props))
@@ -87,23 +94,6 @@ func (f *failures) write(c echo.Context, e *core.Error, status int) error {
 
 // notAllowed is the code of a method that an address does not take.
 const notAllowed = "method_not_allowed"
-
-// formPage is the page that has the form of an address which takes forms only, "" for none: a
-// browser visits such an address when it reloads, or comes back from signing in.
-func formPage(path string) string {
-	rest, ok := strings.CutPrefix(path, link.Create)
-	if !ok {
-		return ""
-	}
-	id, _, _ := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
-	if id == "" {
-		return link.Sessions
-	}
-	if _, err := core.ParseID[core.SessionID](id); err != nil {
-		return ""
-	}
-	return link.Session(id)
-}
 
 // record logs what is our fault with its cause, and the rest only by its code.
 func (f *failures) record(c echo.Context, e *core.Error, status int) {

@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 
 	"agent-sandboxing/core"
+	"agent-sandboxing/core/webhook"
 	"agent-sandboxing/handlers"
 )
 
@@ -50,13 +51,17 @@ func accessLog(log *slog.Logger) echo.MiddlewareFunc {
 	}
 }
 
-// bodyLimit refuses a body above limit bytes, by its announced length or while it is read.
+// bodyLimit refuses a body above limit bytes, by its announced length or while it is read. GitHub's
+// deliveries may be larger than what people send.
 func bodyLimit(limit int64) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
-			r := c.Request()
+			r, limit := c.Request(), limit
+			if c.Path() == webhookPath {
+				limit = webhook.MaxBody
+			}
 			if r.ContentLength > limit {
-				return core.Fail(core.TooLarge, "request_too_large", "The request is larger than 1 MiB.")
+				return core.Fail(core.TooLarge, "request_too_large", "The request is larger than this server takes.")
 			}
 			r.Body = http.MaxBytesReader(c.Response(), r.Body, limit)
 			return next(c)

@@ -31,6 +31,8 @@ const (
 	session    = "/chat-sessions/:id"
 	streamPath = session + "/stream"
 
+	webhookPath = "/github/webhook"
+
 	repositoryNetwork = "/installations/:installation/repositories/:repository/network"
 
 	repositoryPolicy = "/admin/installations/:installation/repositories/:repository/policy" // administrators only
@@ -51,12 +53,21 @@ func routes(h *handlers.Handlers, ready func(context.Context) error) []route {
 		{get, "/me", signedIn, 0, h.Me},
 		{get, "/avatars/:github_id", signedIn, 0, h.Avatar},
 		{get, "/settings", signedIn, 0, h.Settings},
+		{post, "/settings/sign-out-everywhere", signedIn, 1, h.SignOutEverywhere},
+		{post, "/settings/disconnect", signedIn, 5, h.Disconnect},
 		{post, "/settings/theme", anybody, 0, h.Theme},
+
+		{post, webhookPath, plain, 0, h.Webhook},
+		{get, "/github/setup", anybody, 0, h.Setup},
 
 		{get, "/installations", signedIn, 1, h.Installations},
 		{get, "/new", signedIn, 1, h.New},
 		{get, "/", signedIn, 0, h.List},
 		{post, "/chat-sessions", signedIn, 5, h.Create},
+
+		{get, "/admin/people", signedIn, 1, h.People},
+		{post, "/admin/people/:person/role", signedIn, 2, h.SetRole},
+		{post, "/admin/people/:person/sign-out", signedIn, 2, h.SignOutPerson},
 
 		{get, repositoryPolicy, signedIn, 1, h.RepositoryPolicy},
 		{post, repositoryPolicy, signedIn, 2, h.SetRepositoryPolicy},
@@ -90,6 +101,7 @@ func routes(h *handlers.Handlers, ready func(context.Context) error) []route {
 		{get, session + "/publish", signedIn, 1, h.PublishPage},
 		{post, session + "/publish", signedIn, 5, h.Publish},
 		{post, session + "/publications/:publication/resolve", signedIn, 3, h.Resolve},
+		{post, session + "/publications/:publication/again", signedIn, 5, h.PublishAgain},
 		{post, session + "/publications/:publication/cancel", signedIn, 2, h.CancelPublish},
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"agent-sandboxing/core/chat"
+	"agent-sandboxing/core/webhook"
 	"agent-sandboxing/handlers"
 )
 
@@ -24,6 +25,8 @@ import (
 type Options struct {
 	Chat *chat.Service
 	Hub  handlers.Follower
+	// Webhooks takes GitHub's deliveries; nil takes none.
+	Webhooks *webhook.Receiver
 	// Cookies keeps what belongs to a browser; pgxstore over the pool.
 	Cookies scs.Store
 	Log     *slog.Logger
@@ -77,7 +80,7 @@ func New(o Options) (*Server, error) {
 	cookies := newCookies(o.Cookies, public.Scheme == "https")
 	s := &Server{log: o.Log, draining: make(chan struct{})}
 	h := &handlers.Handlers{
-		Chat: o.Chat, Hub: o.Hub, Cookies: cookies, Log: o.Log, Streams: o.Streams, Draining: s.draining,
+		Chat: o.Chat, Webhooks: o.Webhooks, Hub: o.Hub, Cookies: cookies, Log: o.Log, Streams: o.Streams, Draining: s.draining,
 		Site: handlers.Site{
 			DemoPeople: o.DemoPeople,
 			GitHubHost: github.Host, GitHubURL: strings.TrimRight(o.GitHubURL, "/"),

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"time"
 
 	"agent-sandboxing/core"
 )
@@ -32,7 +33,7 @@ func (s *Service) Open(ctx context.Context, user core.User, id core.SessionID, a
 	repo, err := s.seen(ctx, user, session)
 	if err == nil {
 		rights.Push = mayPush(repo) == nil
-		return session, rights, nil
+		return session, rights, s.renamed(ctx, &session, repo)
 	}
 	if rights.Admin {
 		if err := s.audit(ctx, user, id, action); err != nil {
@@ -44,10 +45,18 @@ func (s *Service) Open(ctx context.Context, user core.User, id core.SessionID, a
 		return core.ChatSession{}, Rights{}, err
 	}
 	if rights.Owner {
-		return core.ChatSession{}, Rights{}, core.Fail(core.Forbidden, "repository_access_lost",
-			"You do not have access to "+session.Repository.FullName()+" on GitHub any more. The session is kept; ask for access and open it again.").Because(err)
+		return core.ChatSession{}, Rights{}, s.lost(ctx, user.ID, session.Repository, err)
 	}
 	return core.ChatSession{}, Rights{}, core.NotFoundError()
+}
+
+// renamed keeps the name that GitHub lists a session's repository under now.
+func (s *Service) renamed(ctx context.Context, session *core.ChatSession, listed core.Repository) error {
+	if session.Repository.FullName() == listed.FullName() {
+		return nil
+	}
+	session.Repository = listed
+	return s.store.SaveRepository(ctx, listed, time.Time{})
 }
 
 // seen is the session's repository as GitHub lists it for the person.
@@ -59,11 +68,26 @@ func (s *Service) seen(ctx context.Context, user core.User, session core.ChatSes
 		}
 		return session.Repository, nil
 	}
-	list, err := s.listed(ctx, user.ID, session.Repository.InstallationID)
-	if err != nil {
-		return core.Repository{}, err
+	return s.listed(ctx, repositoryKey{listKey{user.ID, session.Repository.InstallationID}, session.Repository.ID})
+}
+
+// lost says to its owner why GitHub does not list a session's repository any more. The session is kept.
+func (s *Service) lost(ctx context.Context, user core.UserID, repo core.Repository, cause error) error {
+	known, err := s.store.Installation(ctx, repo.InstallationID)
+	if err == nil && known.Removed {
+		return core.Fail(core.Forbidden, "installation_removed",
+			"The GitHub App is no longer installed on "+known.Account+". The session is kept; when its owner has installed it again, start a new session there.").Because(cause)
 	}
-	return find(list, session.Repository.ID)
+	seen, err := s.permissions(ctx, user, repo)
+	switch {
+	case err == nil && seen.CanPull:
+		return core.Fail(core.Forbidden, "repository_not_selected",
+			"The GitHub App may not reach "+seen.FullName()+" any more. The session is kept; ask the owner of "+seen.Owner+" to add the repository to the installation, then open it again.").Because(cause)
+	case err == nil, notListed(err):
+		return core.Fail(core.Forbidden, "repository_access_lost",
+			"You do not have access to "+repo.FullName()+" on GitHub any more. The session is kept; ask for access and open it again.").Because(cause)
+	}
+	return err
 }
 
 // own is Open for what only the owner may do. Somebody who may view the session is told so.
@@ -86,18 +110,18 @@ func notOwner() error {
 }
 
 // MayPush asks GitHub now, with the person's own token, whether they may push to the repository and
-// whether it is still under its installation, and returns it as it is named now. NotFound,
-// or Forbidden push_required, or Conflict repository_archived.
+// whether it is still under its installation, and returns it as it is named now. Forbidden push_required,
+// repository_access_lost, repository_not_selected or installation_removed, or Conflict repository_archived.
 func (s *Service) MayPush(ctx context.Context, user core.UserID, repo core.Repository) (core.Repository, error) {
-	return s.pushable(ctx, user, repo.InstallationID, repo.ID)
+	now, err := s.pushable(ctx, user, repo.InstallationID, repo.ID)
+	if notListed(err) {
+		return core.Repository{}, s.lost(ctx, user, repo, err)
+	}
+	return now, err
 }
 
 func (s *Service) pushable(ctx context.Context, user core.UserID, installation core.InstallationID, id core.RepositoryID) (core.Repository, error) {
-	list, err := s.listNow(ctx, user, installation)
-	if err != nil {
-		return core.Repository{}, err
-	}
-	repo, err := find(list, id)
+	repo, err := s.locate(ctx, repositoryKey{listKey{user, installation}, id})
 	if err != nil {
 		return core.Repository{}, err
 	}

@@ -4,6 +4,7 @@ package chat
 
 import (
 	"context"
+	"time"
 
 	"agent-sandboxing/core"
 )
@@ -11,8 +12,13 @@ import (
 // Store is what the use cases read and write. Methods that change a session append their events in
 // the same transaction and fail with core.Errors that a page can show.
 type Store interface {
-	UpsertUser(ctx context.Context, p core.Person, role core.UserRole) (core.User, error)
+	UpsertUser(ctx context.Context, p core.Person) (core.User, error)
 	User(ctx context.Context, id core.UserID) (core.User, error)
+	// SetRole changes a role and writes down who did.
+	SetRole(ctx context.Context, id core.UserID, role core.UserRole, by core.UserID) error
+	// People lists who has signed in, by a part of login or name.
+	People(ctx context.Context, query string, limit int) ([]core.UserRow, error)
+	AuditOf(ctx context.Context, actions []string, limit int) ([]core.AuditRow, error)
 	SaveUserToken(ctx context.Context, id core.UserID, t core.UserToken) error
 	// UserToken reads the token, Unauthenticated reauth_required when there is none.
 	UserToken(ctx context.Context, id core.UserID) (core.UserToken, error)
@@ -20,11 +26,21 @@ type Store interface {
 	// another request has refreshed it meanwhile (version differs) it returns that one instead.
 	RefreshUserToken(ctx context.Context, id core.UserID, version int64, refresh func(core.UserToken) (core.UserToken, error)) (core.UserToken, error)
 
+	// DropUserToken forgets the token of that version.
+	DropUserToken(ctx context.Context, id core.UserID, version int64) error
+	// Disconnected forgets the person's token and signs them out everywhere; by is "" when GitHub said so.
+	Disconnected(ctx context.Context, id, by core.UserID) error
+
 	CreateLogin(ctx context.Context, id core.UserID) (core.Login, error)
 	// Login returns a live login with its user and moves its last_seen_at at most once a minute;
 	// Unauthenticated signed_out when it is revoked, idle for 7 days or 30 days old.
 	Login(ctx context.Context, id core.LoginID) (core.Login, core.User, error)
 	EndLogin(ctx context.Context, id core.LoginID) error
+	// EndLogins signs all of a person's browsers out and writes down who did.
+	EndLogins(ctx context.Context, id, by core.UserID) (ended int64, err error)
+	Browsers(ctx context.Context, id core.UserID) (int, error)
+	// Installation is what was last known of one on which something was started. NotFound.
+	Installation(ctx context.Context, id core.InstallationID) (core.Installation, error)
 
 	// CreateSession inserts session and first message; a repeated ClientKey returns the first one.
 	CreateSession(ctx context.Context, n core.NewSession) (core.ChatSession, error)
@@ -37,6 +53,8 @@ type Store interface {
 
 	// Repository is what was last known of it; NotFound unless a session was started or a policy set on it.
 	Repository(ctx context.Context, id core.RepositoryID) (core.Repository, error)
+	// SaveRepository keeps what GitHub says of one now.
+	SaveRepository(ctx context.Context, r core.Repository, stale time.Time) error
 	// RepositoryPolicy is what an administrator chose, "" when none did.
 	RepositoryPolicy(ctx context.Context, id core.RepositoryID) (core.BashPolicy, error)
 	// SetRepositoryPolicy keeps and audits the choice; "" takes it back.
@@ -103,13 +121,19 @@ type GitHub interface {
 	Exchange(ctx context.Context, code, verifier string) (core.UserToken, error)
 	Refresh(ctx context.Context, t core.UserToken) (core.UserToken, error)
 	Person(ctx context.Context, t core.UserToken) (core.Person, error)
-	Installations(ctx context.Context, t core.UserToken) ([]core.Installation, error)
+	// Disconnect takes back what the person gave to the App.
+	Disconnect(ctx context.Context, t core.UserToken) error
+	Installations(ctx context.Context, t core.UserToken) (core.Accounts, error)
 	// Repositories lists the installation's repositories that the person sees, every page.
 	Repositories(ctx context.Context, t core.UserToken, id core.InstallationID) ([]core.Repository, error)
+	// RepositoryPage is one request's worth of them; pages hold PageOfRepositories and count from 1.
+	RepositoryPage(ctx context.Context, t core.UserToken, id core.InstallationID, page int) (core.RepositoryPage, error)
 	// Repository reads one by id with the person's permissions.
 	Repository(ctx context.Context, t core.UserToken, id core.RepositoryID) (core.Repository, error)
-	// Branches returns up to limit branches whose name contains query, the default branch first.
-	Branches(ctx context.Context, t core.UserToken, repo core.Repository, query string, limit int) ([]core.Branch, error)
+	// Branches lists the first limit branches by name and says whether there are more.
+	Branches(ctx context.Context, t core.UserToken, repo core.Repository, limit int) (list []core.Branch, more bool, err error)
+	// BranchesNamed lists branches whose name begins with prefix, among any number.
+	BranchesNamed(ctx context.Context, t core.UserToken, repo core.Repository, prefix string) ([]core.Branch, error)
 	// Branch resolves one branch with its commit's subject. not_found, empty_repository.
 	Branch(ctx context.Context, t core.UserToken, repo core.Repository, name string) (core.Branch, error)
 	// InstallURL is where the App is installed on another account.

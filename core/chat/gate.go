@@ -15,14 +15,9 @@ type Gate struct {
 	AdminLogins []string
 }
 
-// role is Admin for the logins of AdminLogins, else Member. It is decided on every request, so that
-// a changed setting needs no new sign-in.
-func (g Gate) role(login string) core.UserRole {
-	if listed(g.AdminLogins, login) {
-		return core.Admin
-	}
-	return core.Member
-}
+// admin says that the configuration makes the person an administrator, whatever role they have been
+// given. It is asked on every request, so that a changed setting needs no new sign-in.
+func (g Gate) admin(login string) bool { return listed(g.AdminLogins, login) }
 
 func (g Gate) byLogin(login string) bool {
 	return listed(g.AllowedLogins, login) || listed(g.AdminLogins, login)

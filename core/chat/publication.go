@@ -80,7 +80,7 @@ func (s *Service) publishable(ctx context.Context, user core.User, id core.Sessi
 		return core.ChatSession{}, core.Fail(core.Conflict, "fixture_not_published",
 			"This session works on a local fixture, which has no GitHub repository to open a pull request in.")
 	}
-	session.Repository, err = s.MayPush(ctx, user.ID, session.Repository)
+	session.Repository, err = s.pushable(ctx, user.ID, session.Repository.InstallationID, session.Repository.ID)
 	return session, err
 }
 

@@ -37,6 +37,9 @@ const DefaultMaxActive = 20
 // listTTL is how long an answer of GitHub about what a person sees may be used again.
 const listTTL = 60 * time.Second
 
+// pagesTTL is how long it is remembered where in a list a repository was; it is only where to look first.
+const pagesTTL = 12 * time.Hour
+
 // workersTTL is how long what the workers say of themselves may be used again.
 const workersTTL = 5 * time.Second
 
@@ -56,10 +59,20 @@ type Service struct {
 	maxActive  int
 	maxSteps   int
 
-	installations *recent[core.UserID, []core.Installation]
-	repositories  *recent[listKey, []core.Repository]
-	audited       *recent[auditKey, bool]
-	workers       *recent[string, []core.Worker]
+	accounts     *recent[core.UserID, core.Accounts]
+	repositories *recent[listKey, []core.Repository] // whole lists
+	located      *recent[repositoryKey, core.Repository]
+	pages        *recent[repositoryKey, int] // of the list, on which a repository was last
+	branches     *recent[repositoryKey, scan]
+	audited      *recent[auditKey, bool]
+	workers      *recent[string, []core.Worker]
+	rotated      rotated
+}
+
+// repositoryKey names one person's view of one repository.
+type repositoryKey struct {
+	listKey
+	repository core.RepositoryID
 }
 
 // listKey names one person's view of one installation.
@@ -78,20 +91,24 @@ type auditKey struct {
 // New returns a Service.
 func New(o Options) *Service {
 	s := &Service{
-		store:         o.Store,
-		github:        o.GitHub,
-		fixtures:      o.Fixtures,
-		gate:          o.Gate,
-		log:           o.Log,
-		bashPolicy:    o.BashPolicy,
-		egressMode:    cmp.Or(o.EgressMode, core.EgressNone),
-		hosts:         o.EgressHosts,
-		maxActive:     o.MaxActive,
-		maxSteps:      o.MaxSteps,
-		installations: newRecent[core.UserID, []core.Installation](listTTL),
-		repositories:  newRecent[listKey, []core.Repository](listTTL),
-		audited:       newRecent[auditKey, bool](auditEvery),
-		workers:       newRecent[string, []core.Worker](workersTTL),
+		store:        o.Store,
+		github:       o.GitHub,
+		fixtures:     o.Fixtures,
+		gate:         o.Gate,
+		log:          o.Log,
+		bashPolicy:   o.BashPolicy,
+		egressMode:   cmp.Or(o.EgressMode, core.EgressNone),
+		hosts:        o.EgressHosts,
+		maxActive:    o.MaxActive,
+		maxSteps:     o.MaxSteps,
+		accounts:     newRecent[core.UserID, core.Accounts](listTTL),
+		repositories: newRecent[listKey, []core.Repository](listTTL),
+		located:      newRecent[repositoryKey, core.Repository](listTTL),
+		pages:        newRecent[repositoryKey, int](pagesTTL),
+		branches:     newRecent[repositoryKey, scan](listTTL),
+		audited:      newRecent[auditKey, bool](auditEvery),
+		workers:      newRecent[string, []core.Worker](workersTTL),
+		rotated:      rotated{pairs: map[core.UserID]pair{}},
 	}
 	if s.bashPolicy == "" {
 		s.bashPolicy = core.PolicySeed

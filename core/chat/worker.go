@@ -17,6 +17,7 @@ type Platform struct {
 	ModelLabel string // "scripted demo model" when it is one
 	InstallURL string // where the App is installed on another account, "" when unknown
 	Problem    string // why no turn can run now, "" for none
+	AppProblem string // what keeps the GitHub App from working, "" for none
 	MaxSteps   int    // the most that a message may ask for
 }
 
@@ -45,6 +46,9 @@ func (s *Service) platform(workers []core.Worker) Platform {
 		}
 		if p.InstallURL == "" && w.Status.AppSlug != "" {
 			p.InstallURL = s.github.InstallURL(w.Status.AppSlug)
+		}
+		if p.AppProblem == "" {
+			p.AppProblem = w.Status.AppProblem
 		}
 		if p.Problem == "" && w.Status.Docker != "" && w.Status.Docker != "ok" {
 			p.Problem = w.Status.Docker

@@ -67,7 +67,12 @@ type GitHub struct {
 	ClientSecret      Secret `env:"CLIENT_SECRET"`
 	AppID             int64  `env:"APP_ID"`
 	AppPrivateKeyFile string `env:"APP_PRIVATE_KEY_FILE"`
+	// WebhookSecret signs what GitHub delivers; empty takes no deliveries.
+	WebhookSecret Secret `env:"WEBHOOK_SECRET"`
 }
+
+// minWebhookSecret is what a secret needs to be one, in bytes.
+const minWebhookSecret = 16
 
 // Access says who may sign in.
 type Access struct {
@@ -132,7 +137,8 @@ type Sandbox struct {
 	Memory     int64   `env:"MEMORY" envDefault:"2048"`
 	CPUs       float64 `env:"CPUS" envDefault:"2"`
 	PIDs       int64   `env:"PIDS" envDefault:"512"`
-	// CAFile is the bundle of authorities that sandboxes trust; empty means the host's.
+	// CAFile is the bundle of authorities that sandboxes, the GitHub clients and git trust; empty means
+	// the host's.
 	CAFile string `env:"CA_FILE"`
 
 	Disk        int64 `env:"DISK" envDefault:"10240"`        // of one session's workspace
@@ -221,6 +227,9 @@ func (c *Config) check(role Role) []error {
 	if c.GitHub.ClientSecret.Empty() {
 		add("GITHUB_CLIENT_SECRET is not set: generate one on the GitHub App's page")
 	}
+	if n := len(c.GitHub.WebhookSecret.Reveal()); n > 0 && n < minWebhookSecret {
+		add("GITHUB_WEBHOOK_SECRET is shorter than %d characters: make one with openssl rand -hex 32, and enter the same on the GitHub App's page", minWebhookSecret)
+	}
 	if c.GitHub.BaseURL != "" {
 		if u, err := url.Parse(c.GitHub.BaseURL); err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") || u.User != nil {
 			add("GITHUB_BASE_URL must be an http or https address without user information")
@@ -230,6 +239,9 @@ func (c *Config) check(role Role) []error {
 	case core.PolicySeed, core.PolicyBuild, core.PolicyReadonly, core.PolicyOpen:
 	default:
 		add("BASH_POLICY must be seed, build, readonly or open")
+	}
+	if err := checkCAFile(c.Sandbox.CAFile); err != nil { // web asks GitHub, too
+		p = append(p, err)
 	}
 	p = append(p, c.Egress.check()...) // web freezes the mode on each new session
 	p = append(p, c.Limits.checkWork()...)
@@ -290,9 +302,6 @@ func (c *Config) checkWorker() []error {
 	}
 	if c.Sandbox.PIDs < 32 {
 		p = append(p, errors.New("SANDBOX_PIDS must be at least 32"))
-	}
-	if err := checkCAFile(c.Sandbox.CAFile); err != nil {
-		p = append(p, err)
 	}
 	if c.Sandbox.Disk != 0 && c.Sandbox.Disk < minDisk {
 		p = append(p, fmt.Errorf("SANDBOX_DISK must be 0 (no bound) or at least %d; it is in MiB", minDisk))
@@ -374,12 +383,15 @@ func (c *Config) strip(role Role) {
 		c.Model.OpenRouterAPIKey = Secret{}
 		c.GitHub.AppPrivateKeyFile = ""
 	}
+	if role == Worker {
+		c.GitHub.WebhookSecret = Secret{}
+	}
 }
 
 // Secrets lists every secret value that the process holds, for the redactor. The database's password
 // counts only inside its URL: alone it may be a word that texts are full of.
 func (c *Config) Secrets() []string {
-	all := []string{c.DatabaseURL.Reveal(), c.GitHub.ClientSecret.Reveal(), c.Model.OpenRouterAPIKey.Reveal()}
+	all := []string{c.DatabaseURL.Reveal(), c.GitHub.ClientSecret.Reveal(), c.GitHub.WebhookSecret.Reveal(), c.Model.OpenRouterAPIKey.Reveal()}
 	all = append(all, EncryptionSecrets(c.EncryptionKeys.Reveal())...)
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }

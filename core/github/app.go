@@ -3,12 +3,12 @@ package github
 import (
 	"context"
 	"crypto/rsa"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +30,7 @@ type AppConfig struct {
 	Bases      Bases
 	AppID      int64
 	PrivateKey []byte           // PEM
+	Roots      *x509.CertPool   // that GitHub's certificate is checked against; nil: the system's
 	Now        func() time.Time // nil: time.Now
 	Log        *slog.Logger
 }
@@ -61,7 +62,7 @@ func NewApp(c AppConfig) (*App, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &App{bases: c.Bases, id: c.AppID, key: key, http: newHTTPClient(0), now: c.Now, log: c.Log, wait: wait}, nil
+	return &App{bases: c.Bases, id: c.AppID, key: key, http: newHTTPClient(0, c.Roots), now: c.Now, log: c.Log, wait: wait}, nil
 }
 
 // String keeps the key out of logs.
@@ -233,15 +234,7 @@ func (a *App) Probe(ctx context.Context) (AppInfo, error) {
 		return AppInfo{}, unavailable().Because(errors.New("GET /app answered another App"))
 	}
 	info := AppInfo{Slug: answer.Slug, mail: a.bases.NoreplyHost()}
-	needed, err := permissionsFor(core.TokenPublish)
-	if err != nil {
-		return AppInfo{}, err
-	}
-	for _, name := range slices.Sorted(maps.Keys(needed)) {
-		if have := answer.Permissions[name]; have != "write" && have != needed[name] {
-			info.Missing = append(info.Missing, name+":"+needed[name])
-		}
-	}
+	info.Missing = missing(answer.Permissions)
 	info.BotID, err = a.botID(ctx, answer.Slug)
 	return info, err
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	gh "github.com/google/go-github/v62/github"
@@ -11,95 +13,71 @@ import (
 	"agent-sandboxing/core"
 )
 
-// scannedBranches bounds how many are paged through to find a text inside their names; beyond that
-// only names that begin with it are found.
-const scannedBranches = 1000
+// BranchesShown and BranchesScanned are how many branches one and ten requests bring.
+const (
+	BranchesShown   = pageSize
+	BranchesScanned = 10 * pageSize
+)
 
-// Branches returns up to limit branches whose name contains query (in any case), the default branch
-// first, without their commits' subjects. An empty repository has none.
-func (u *User) Branches(ctx context.Context, t core.UserToken, repo core.Repository, query string, limit int) ([]core.Branch, error) {
+// Branches lists the first branches by name, at most limit, and says whether there are more. Names and
+// commits only. An empty repository has none.
+func (u *User) Branches(ctx context.Context, t core.UserToken, repo core.Repository, limit int) (list []core.Branch, more bool, err error) {
+	client, err := u.client(t)
+	if err != nil {
+		return nil, false, err
+	}
+	page := func(ctx context.Context, n int) ([]core.Branch, int, error) {
+		o := &gh.BranchListOptions{ListOptions: gh.ListOptions{Page: n, PerPage: pageSize}}
+		found, resp, err := client.Repositories.ListBranches(ctx, repo.Owner, repo.Name, o)
+		if err != nil {
+			return nil, 0, classify(ctx, err, byPerson, u.now())
+		}
+		var list []core.Branch
+		for _, b := range found {
+			if b.GetName() != "" && validSHA(b.GetCommit().GetSHA()) {
+				list = append(list, core.Branch{Name: b.GetName(), SHA: b.GetCommit().GetSHA(), Protected: b.GetProtected()})
+			}
+		}
+		if resp.NextPage > n && resp.LastPage == 0 {
+			return list, math.MaxInt, nil // there is no saying how many
+		}
+		return list, resp.LastPage, nil
+	}
+	first, last, err := page(ctx, 1)
+	if err != nil {
+		return nil, false, err
+	}
+	most := max(1, limit/pageSize)
+	pages := make([][]core.Branch, max(1, min(last, most)))
+	pages[0] = first
+	err = atOnce(ctx, 2, len(pages), func(ctx context.Context, n int) (err error) {
+		pages[n-1], _, err = page(ctx, n)
+		return err
+	})
+	return slices.Concat(pages...), last > most, err
+}
+
+// BranchesNamed lists the branches whose name begins with prefix, all of them and among any number in
+// one request: this list has no pages.
+func (u *User) BranchesNamed(ctx context.Context, t core.UserToken, repo core.Repository, prefix string) ([]core.Branch, error) {
+	if !isRefPath(strings.TrimSuffix(prefix, "/")) {
+		return nil, nil
+	}
 	client, err := u.client(t)
 	if err != nil {
 		return nil, err
 	}
-	if limit <= 0 {
-		limit = pageSize
-	}
-	found := branchList{query: strings.ToLower(query), limit: limit}
-	if found.matches(repo.DefaultBranch) {
-		// Asked for alone, because among thousands it may be on the last page.
-		b, err := u.ref(ctx, client, repo, repo.DefaultBranch)
-		switch core.CodeOf(err) {
-		case CodeEmptyRepository:
-			return nil, nil
-		case "not_found":
-		default:
-			if err != nil {
-				return nil, err
-			}
-			found.add(b)
-		}
-	}
-	more := false
-	err = eachPage(scannedBranches, func(o gh.ListOptions) (int, *gh.Response, error) {
-		list, resp, err := client.Repositories.ListBranches(ctx, repo.Owner, repo.Name, &gh.BranchListOptions{ListOptions: o})
-		if err != nil {
-			return 0, resp, classify(ctx, err, byPerson, u.now())
-		}
-		for _, b := range list {
-			found.add(core.Branch{Name: b.GetName(), SHA: b.GetCommit().GetSHA(), Protected: b.GetProtected()})
-		}
-		more = resp.NextPage != 0
-		if found.full() {
-			return scannedBranches, resp, nil
-		}
-		return len(list), resp, nil
-	})
+	refs, _, err := client.Git.ListMatchingRefs(ctx, repo.Owner, repo.Name, &gh.ReferenceListOptions{Ref: "heads/" + prefix})
 	if err != nil {
-		return nil, err
+		return nil, classify(ctx, err, byPerson, u.now())
 	}
-	if more && !found.full() && isRefPath(query) {
-		refs, _, err := client.Git.ListMatchingRefs(ctx, repo.Owner, repo.Name, &gh.ReferenceListOptions{Ref: "heads/" + query})
-		if err != nil {
-			return nil, classify(ctx, err, byPerson, u.now())
-		}
-		for _, r := range refs {
-			if name, ok := strings.CutPrefix(r.GetRef(), "refs/heads/"); ok {
-				found.add(core.Branch{Name: name, SHA: r.GetObject().GetSHA()})
-			}
+	var list []core.Branch
+	for _, r := range refs {
+		if name, ok := strings.CutPrefix(r.GetRef(), "refs/heads/"); ok && validSHA(r.GetObject().GetSHA()) {
+			list = append(list, core.Branch{Name: name, SHA: r.GetObject().GetSHA()})
 		}
 	}
-	return found.list, nil
-}
-
-// branchList collects matching branches once each, up to a limit.
-type branchList struct {
-	query string // lower case
-	limit int
-	list  []core.Branch
-}
-
-func (l *branchList) full() bool { return len(l.list) >= l.limit }
-
-func (l *branchList) matches(name string) bool {
-	return name != "" && strings.Contains(strings.ToLower(name), l.query)
-}
-
-// add takes a branch that matches. The default branch, which came first and alone, learns from its
-// second coming whether it is protected.
-func (l *branchList) add(b core.Branch) {
-	if !l.matches(b.Name) || !validSHA(b.SHA) {
-		return
-	}
-	for i, have := range l.list {
-		if have.Name == b.Name {
-			l.list[i].Protected = have.Protected || b.Protected
-			return
-		}
-	}
-	if !l.full() {
-		l.list = append(l.list, b)
-	}
+	return list, nil
 }
 
 // Branch resolves one branch exactly, with its commit's subject and time. not_found, empty_repository.

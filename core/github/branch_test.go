@@ -12,61 +12,36 @@ import (
 	"agent-sandboxing/core/github/githubtest"
 )
 
-func TestBranches(t *testing.T) {
+func TestBranches_FirstOnesAndThoseOfAPrefix(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, githubtest.Options{})
-	for _, name := range []string{"alpha", "feature/one", "feature/two", "zeta-Feature"} {
-		if _, err := w.server.Commit(t.Context(), "octo-org/widgets", githubtest.Commit{Branch: name, Message: "On " + name, Files: map[string]githubtest.File{"x": githubtest.Text(name)}}); err != nil {
-			t.Fatal(err)
-		}
+	if err := w.server.AddBranches(t.Context(), "octo-org/widgets", "main", many(250)...); err != nil {
+		t.Fatal(err)
 	}
 	u, token := w.user(), w.signIn(t, "octo-reader")
-	tests := []struct {
-		query string
-		limit int
-		want  []string
-	}{
-		{"", 10, []string{"main", "alpha", "feature/one", "feature/two", "zeta-Feature"}},
-		{"", 2, []string{"main", "alpha"}},
-		{"feature", 10, []string{"feature/one", "feature/two", "zeta-Feature"}},
-		{"MAI", 10, []string{"main"}},
-		{"nothing", 10, nil},
-		{"../../../user", 10, nil},
+	first, more, err := u.Branches(t.Context(), token, w.repo, github.BranchesShown)
+	if err != nil || len(first) != 100 || !more || first[0].Name != "branch-0000" || first[0].SHA != w.base {
+		t.Errorf("first page: %d branches, more %v, %v", len(first), more, err)
 	}
-	for _, tt := range tests {
-		got, err := u.Branches(t.Context(), token, w.repo, tt.query, tt.limit)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var names []string
-		for _, b := range got {
-			names = append(names, b.Name)
-		}
-		if diff := cmp.Diff(tt.want, names); diff != "" {
-			t.Errorf("Branches(%q, %d) (-want +got):\n%s", tt.query, tt.limit, diff)
+	all, more, err := u.Branches(t.Context(), token, w.repo, github.BranchesScanned)
+	if err != nil || len(all) != 251 || more || all[250].Name != "main" || !all[250].Protected {
+		t.Errorf("whole: %d branches, more %v, %v", len(all), more, err)
+	}
+	for prefix, want := range map[string]int{"branch-02": 50, "branch-0249": 1, "Branch": 0, "main": 1, "../../../user": 0, "a//b": 0, "": 0} {
+		got, err := u.BranchesNamed(t.Context(), token, w.repo, prefix)
+		if err != nil || len(got) != want {
+			t.Errorf("BranchesNamed(%q) = %d branches, %v, want %d", prefix, len(got), err, want)
 		}
 	}
 }
 
-func TestBranches_FindsOneBehindTheScannedPagesByItsPrefix(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, githubtest.Options{})
-	var many []githubtest.Commit
-	for i := range 1050 {
-		many = append(many, githubtest.Commit{Branch: fmt.Sprintf("branch-%04d", i), Message: "x", Files: map[string]githubtest.File{"x": githubtest.Text("x")}})
+// many are n names of branches.
+func many(n int) []string {
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprintf("branch-%04d", i))
 	}
-	many = append(many, githubtest.Commit{Branch: "zz-last", Message: "x", Files: map[string]githubtest.File{"x": githubtest.Text("x")}})
-	if _, err := w.server.Commit(t.Context(), "octo-org/widgets", many...); err != nil {
-		t.Fatal(err)
-	}
-	u, token := w.user(), w.signIn(t, "octo-reader")
-	got, err := u.Branches(t.Context(), token, w.repo, "zz", 10)
-	if err != nil || len(got) != 1 || got[0].Name != "zz-last" {
-		t.Errorf("Branches = %+v, %v", got, err)
-	}
-	if got, err = u.Branches(t.Context(), token, w.repo, "", 10); err != nil || len(got) != 10 || got[0].Name != "main" {
-		t.Errorf("default branch is not first: %+v, %v", got, err)
-	}
+	return names
 }
 
 func TestBranch_ResolvesCommitAndSubject(t *testing.T) {
@@ -107,7 +82,7 @@ func TestBranch_EmptyRepository(t *testing.T) {
 	u, token := w.user(), w.signIn(t, "octo-owner")
 	_, err := u.Branch(t.Context(), token, empty, "main")
 	wantCode(t, err, core.Conflict, github.CodeEmptyRepository)
-	if got, err := u.Branches(t.Context(), token, empty, "", 10); err != nil || len(got) != 0 {
+	if got, more, err := u.Branches(t.Context(), token, empty, 10); err != nil || len(got) != 0 || more {
 		t.Errorf("Branches = %+v, %v; want none", got, err)
 	}
 }

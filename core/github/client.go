@@ -3,6 +3,8 @@ package github
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -29,10 +31,17 @@ var (
 )
 
 // newHTTPClient bounds each request in time (0: 20 s) and size and follows redirects only on the host
-// that was asked, with the method that was used: a renamed repository redirects so.
-func newHTTPClient(timeout time.Duration) *http.Client {
+// that was asked, with the method that was used: a renamed repository redirects so. It trusts roots,
+// nil being the system's.
+func newHTTPClient(timeout time.Duration, roots *x509.CertPool) *http.Client {
+	next := http.DefaultTransport
+	if roots != nil {
+		own := http.DefaultTransport.(*http.Transport).Clone()
+		own.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+		next = own
+	}
 	return &http.Client{
-		Transport: bounded{http.DefaultTransport, cmp.Or(timeout, requestTimeout)},
+		Transport: bounded{next, cmp.Or(timeout, requestTimeout)},
 		CheckRedirect: func(req *http.Request, via []*http.Request) error {
 			if len(via) > 3 || req.URL.Host != via[0].URL.Host || req.URL.Scheme != via[0].URL.Scheme || req.Method != via[0].Method {
 				return errCrossRedirect
@@ -98,6 +107,21 @@ func (a authorized) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	req.Header.Set("Authorization", "Bearer "+a.credential)
 	return a.next.RoundTrip(req)
+}
+
+// basic is authorized for the App's client id and secret.
+type basic struct {
+	next                 http.RoundTripper
+	host, name, password string
+}
+
+func (b basic) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Host != b.host {
+		return nil, errCrossRedirect
+	}
+	req = req.Clone(req.Context())
+	req.SetBasicAuth(b.name, b.password)
+	return b.next.RoundTrip(req)
 }
 
 // newClient makes a go-github client for one credential ("" asks anonymously). go-github keeps the

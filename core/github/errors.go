@@ -60,6 +60,7 @@ const (
 	byPerson holder = iota
 	byApp
 	byInstallation
+	byClient // its id and secret
 )
 
 // classify turns what go-github returned into a core.Error. A cancelled ctx stays what it is.
@@ -180,15 +181,20 @@ func unauthorized(by holder) *core.Error {
 		return core.Fail(core.Unavailable, CodeAppUnauthorized, "GitHub does not accept this server's App key. An administrator has to check GITHUB_APP_ID, the private key and the server's clock.")
 	case byInstallation:
 		return core.Fail(core.Unavailable, CodeAppUnauthorized, "GitHub did not accept the access token that it had just given. Try again.")
-	default:
-		return reauthRequired()
+	case byClient:
+		return clientRejected()
+	case byPerson:
 	}
+	return reauthRequired()
 }
 
 // forbidden tells apart why a credential that is good may still not do this.
 func forbidden(cause *RequestError, err error, by holder) *core.Error {
 	if header := ssoHeader(err); strings.HasPrefix(header, "required") {
-		return core.Fail(core.Forbidden, CodeSSORequired, "The organization demands single sign-on. Sign in to it on GitHub"+ssoOrganization(header)+", then sign out here and sign in again.")
+		name, link := ssoPage(header, err)
+		e := core.Fail(core.Forbidden, CodeSSORequired, "The organization"+name+" demands single sign-on. Sign in to it on GitHub, then sign out here and sign in again.")
+		e.Link = link
+		return e
 	}
 	if strings.Contains(cause.Text, "IP allow list") {
 		return core.Fail(core.Forbidden, CodeIPNotAllowed, "The organization only lets known network addresses in. Its owner has to add this server's address to the IP allow list.")
@@ -224,19 +230,24 @@ func acceptedPermissions(err error) string {
 	return " (it needs " + accepted + ")"
 }
 
-// ssoOrganization reads " (organization NAME)" from `required; url=https://HOST/orgs/NAME/sso?…`.
-// Only a valid name is taken: the message is shown to people.
-func ssoOrganization(header string) string {
+// ssoPage reads " NAME" and the page of its sign-on from `required; url=https://HOST/orgs/NAME/sso?…`.
+// Both are shown to people, so only a valid name and a page of the GitHub that was asked are taken.
+func ssoPage(header string, err error) (name, link string) {
 	_, address, _ := strings.Cut(header, "url=")
-	u, err := url.Parse(strings.TrimSpace(address))
-	if err != nil {
-		return ""
+	u, failed := url.Parse(strings.TrimSpace(address))
+	e, ok := errors.AsType[*gh.ErrorResponse](err)
+	if failed != nil || !ok || e.Response.Request == nil {
+		return "", ""
 	}
 	parts := strings.Split(strings.Trim(u.Path, "/"), "/")
-	if len(parts) < 2 || parts[0] != "orgs" || !validName(parts[1]) {
-		return ""
+	if len(parts) != 3 || parts[0] != "orgs" || parts[2] != "sso" || !validName(parts[1]) {
+		return "", ""
 	}
-	return " (organization " + parts[1] + ")"
+	asked := e.Response.Request.URL
+	if u.Host != strings.TrimPrefix(asked.Host, "api.") || u.Scheme != asked.Scheme || u.User != nil {
+		return " " + parts[1], ""
+	}
+	return " " + parts[1], u.String()
 }
 
 func installationSuspended() *core.Error {

@@ -54,7 +54,7 @@ func FuzzEachPage(f *testing.F) {
 			_, _ = w.Write([]byte("[]"))
 		}))
 		defer srv.Close()
-		client, err := newClient(newHTTPClient(0), Bases{API: srv.URL}, "t")
+		client, err := newClient(newHTTPClient(0, nil), Bases{API: srv.URL}, "t")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,9 +19,10 @@ import (
 
 // Bases are where one GitHub answers, each without a trailing slash.
 type Bases struct {
-	Web string // sign-in and pages
-	API string // REST
-	Git string // git over smart HTTP
+	Web   string // pages
+	OAuth string // authorize and access_token below it
+	API   string // REST
+	Git   string // git over smart HTTP
 }
 
 // NewBases lays out github.com for "", GitHub Enterprise Server for https://HOST (API under
@@ -29,7 +30,7 @@ type Bases struct {
 // travel in it.
 func NewBases(base string) (Bases, error) {
 	if base == "" {
-		return Bases{Web: "https://github.com", API: "https://api.github.com", Git: "https://github.com"}, nil
+		return basesAt("https://github.com", "https://api.github.com"), nil
 	}
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" {
@@ -43,9 +44,13 @@ func NewBases(base string) (Bases, error) {
 	case strings.EqualFold(u.Hostname(), "github.com"):
 		return NewBases("")
 	case strings.HasSuffix(strings.ToLower(u.Hostname()), ".ghe.com"):
-		return Bases{Web: web, API: u.Scheme + "://api." + u.Host, Git: web}, nil
+		return basesAt(web, u.Scheme+"://api."+u.Host), nil
 	}
-	return Bases{Web: web, API: web + "/api/v3", Git: web}, nil
+	return basesAt(web, web+"/api/v3"), nil
+}
+
+func basesAt(web, api string) Bases {
+	return Bases{Web: web, OAuth: web + "/login/oauth", API: api, Git: web}
 }
 
 func isLoopback(host string) bool {

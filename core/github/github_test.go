@@ -5,23 +5,31 @@ import (
 	"strings"
 	"testing"
 
+	gh "github.com/google/go-github/v62/github"
+
 	"agent-sandboxing/core"
 	"agent-sandboxing/core/github"
 )
 
 func TestNewBases(t *testing.T) {
 	t.Parallel()
-	good := map[string]github.Bases{
-		"":                              {Web: "https://github.com", API: "https://api.github.com", Git: "https://github.com"},
-		"https://github.com/":           {Web: "https://github.com", API: "https://api.github.com", Git: "https://github.com"},
-		"https://git.example.org":       {Web: "https://git.example.org", API: "https://git.example.org/api/v3", Git: "https://git.example.org"},
-		"https://git.example.org:8443/": {Web: "https://git.example.org:8443", API: "https://git.example.org:8443/api/v3", Git: "https://git.example.org:8443"},
-		"https://octo.ghe.com":          {Web: "https://octo.ghe.com", API: "https://api.octo.ghe.com", Git: "https://octo.ghe.com"},
-		"http://127.0.0.1:9999":         {Web: "http://127.0.0.1:9999", API: "http://127.0.0.1:9999/api/v3", Git: "http://127.0.0.1:9999"},
-	}
-	for base, want := range good {
-		if got, err := github.NewBases(base); err != nil || got != want {
-			t.Errorf("NewBases(%q) = %+v, %v; want %+v", base, got, err, want)
+	for base, want := range map[string]struct{ web, api string }{
+		"":                              {"https://github.com", "https://api.github.com"},
+		"https://github.com/":           {"https://github.com", "https://api.github.com"},
+		"https://git.example.org":       {"https://git.example.org", "https://git.example.org/api/v3"},
+		"https://git.example.org:8443/": {"https://git.example.org:8443", "https://git.example.org:8443/api/v3"},
+		"https://octo.ghe.com":          {"https://octo.ghe.com", "https://api.octo.ghe.com"},
+		"http://127.0.0.1:9999":         {"http://127.0.0.1:9999", "http://127.0.0.1:9999/api/v3"},
+		"https://api-gateway.corp.test": {"https://api-gateway.corp.test", "https://api-gateway.corp.test/api/v3"},
+	} {
+		got, err := github.NewBases(base)
+		if err != nil || got != (github.Bases{Web: want.web, OAuth: want.web + "/login/oauth", API: want.api, Git: want.web}) {
+			t.Errorf("NewBases(%q) = %+v, %v; want pages at %s and the API at %s", base, got, err, want.web, want.api)
+		}
+		// go-github's own rule, given our API address, leaves it as it is.
+		client, err := gh.NewClient(nil).WithEnterpriseURLs(got.API, got.API)
+		if err != nil || client.BaseURL.String() != want.api+"/" {
+			t.Errorf("go-github would ask %s, we %s", client.BaseURL, want.api)
 		}
 	}
 	for _, base := range []string{

@@ -5,70 +5,106 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	gh "github.com/google/go-github/v62/github"
+	"golang.org/x/sync/errgroup"
 
 	"agent-sandboxing/core"
 )
 
 // MaxRepositories and MaxInstallations bound the lists; what lies beyond is left out.
 const (
-	MaxRepositories  = 5000
+	MaxRepositories  = 10_000
 	MaxInstallations = 500
 )
 
 // Installations lists those in which the person reaches anything. It proves reach, not ownership.
-func (u *User) Installations(ctx context.Context, t core.UserToken) ([]core.Installation, error) {
+func (u *User) Installations(ctx context.Context, t core.UserToken) (core.Accounts, error) {
 	client, err := u.client(t)
 	if err != nil {
-		return nil, err
+		return core.Accounts{}, err
 	}
-	var all []core.Installation
+	var all core.Accounts
 	err = eachPage(MaxInstallations, func(o gh.ListOptions) (int, *gh.Response, error) {
 		list, resp, err := client.Apps.ListUserInstallations(ctx, &o)
 		if err != nil {
 			return 0, resp, classify(ctx, err, byPerson, u.now())
 		}
 		for _, in := range list {
-			if in.GetID() <= 0 || !validName(in.GetAccount().GetLogin()) {
-				continue // of an enterprise, which owns no repository
+			if i, ok := u.bases.installation(in); ok {
+				all.Installations = append(all.Installations, i)
 			}
-			all = append(all, core.Installation{
-				ID: core.InstallationID(in.GetID()), Account: in.GetAccount().GetLogin(), AccountID: in.GetAccount().GetID(),
-				AccountType: in.GetAccount().GetType(), AllRepos: in.GetRepositorySelection() == "all", Suspended: in.SuspendedAt != nil,
-			})
 		}
+		all.Hidden = max(all.Hidden, hidden(resp.Header.Get("X-GitHub-SSO")))
 		return len(list), resp, nil
 	})
 	return all, err
 }
 
-// Repositories lists what both the installation and the person reach, with the person's permissions.
-func (u *User) Repositories(ctx context.Context, t core.UserToken, id core.InstallationID) ([]core.Repository, error) {
+// hidden counts the organizations of `partial-results; organizations=1,2`.
+func hidden(sso string) int {
+	kind, rest, _ := strings.Cut(sso, ";")
+	ids, ok := strings.CutPrefix(strings.TrimSpace(rest), "organizations=")
+	if strings.TrimSpace(kind) != "partial-results" || !ok || ids == "" {
+		return 0
+	}
+	return strings.Count(ids, ",") + 1
+}
+
+// RepositoryPage is one request's worth of what both the installation and the person reach, with the
+// person's permissions. Pages count from 1.
+func (u *User) RepositoryPage(ctx context.Context, t core.UserToken, id core.InstallationID, page int) (core.RepositoryPage, error) {
 	client, err := u.client(t)
+	if err != nil {
+		return core.RepositoryPage{}, err
+	}
+	list, resp, err := client.Apps.ListUserRepos(ctx, int64(id), &gh.ListOptions{Page: page, PerPage: pageSize})
+	if err != nil {
+		return core.RepositoryPage{}, classify(ctx, err, byPerson, u.now())
+	}
+	if list == nil {
+		return core.RepositoryPage{}, unavailable().Because(errors.New("no list of repositories in the answer"))
+	}
+	// Of the links only the number is believed: their address is never followed.
+	p := core.RepositoryPage{Total: list.GetTotalCount(), Last: min(max(page, resp.LastPage, (list.GetTotalCount()+pageSize-1)/pageSize), MaxRepositories/pageSize)}
+	for _, r := range list.Repositories {
+		repo, err := repository(r)
+		if err != nil {
+			return core.RepositoryPage{}, unavailable().Because(err)
+		}
+		repo.InstallationID = id
+		p.Repositories = append(p.Repositories, repo)
+	}
+	return p, nil
+}
+
+// Repositories is every page, in order, the first one alone and then several at a time.
+func (u *User) Repositories(ctx context.Context, t core.UserToken, id core.InstallationID) ([]core.Repository, error) {
+	first, err := u.RepositoryPage(ctx, t, id, 1)
 	if err != nil {
 		return nil, err
 	}
-	var all []core.Repository
-	err = eachPage(MaxRepositories, func(o gh.ListOptions) (int, *gh.Response, error) {
-		list, resp, err := client.Apps.ListUserRepos(ctx, int64(id), &o)
-		if err != nil {
-			return 0, resp, classify(ctx, err, byPerson, u.now())
-		}
-		if list == nil {
-			return 0, resp, unavailable().Because(errors.New("no list of repositories in the answer"))
-		}
-		for _, r := range list.Repositories {
-			repo, err := repository(r)
-			if err != nil {
-				return 0, resp, unavailable().Because(err)
-			}
-			repo.InstallationID = id
-			all = append(all, repo)
-		}
-		return len(list.Repositories), resp, nil
+	pages := make([][]core.Repository, first.Last)
+	pages[0] = first.Repositories
+	err = atOnce(ctx, 2, first.Last, func(ctx context.Context, n int) error {
+		p, err := u.RepositoryPage(ctx, t, id, n)
+		pages[n-1] = p.Repositories
+		return err
 	})
-	return all, err
+	return slices.Concat(pages...), err
+}
+
+// atOnce calls get for each number, a few at a time: GitHub takes many requests of one person at once
+// for an attack. The first error ends the others.
+func atOnce(ctx context.Context, first, last int, get func(context.Context, int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(6)
+	for n := first; n <= last; n++ {
+		group.Go(func() error { return get(ctx, n) })
+	}
+	return group.Wait()
 }
 
 // Repository reads one by id with the person's permissions. GitHub does not say here under which

@@ -31,10 +31,10 @@ func TestLists_AreWhatThePersonReaches(t *testing.T) {
 		t.Run(tt.login, func(t *testing.T) {
 			u, token := w.user(), w.signIn(t, tt.login)
 			ins, err := u.Installations(t.Context(), token)
-			if err != nil || len(ins) != 1 || ins[0].ID != w.repo.InstallationID || ins[0].Account != "octo-org" || ins[0].AccountType != "Organization" || !ins[0].AllRepos {
+			if err != nil || len(ins.Installations) != 1 || ins.Installations[0].ID != w.repo.InstallationID || ins.Installations[0].Account != "octo-org" || ins.Installations[0].AccountType != "Organization" || !ins.Installations[0].AllRepos {
 				t.Fatalf("Installations = %+v, %v", ins, err)
 			}
-			repos, err := u.Repositories(t.Context(), token, ins[0].ID)
+			repos, err := u.Repositories(t.Context(), token, ins.Installations[0].ID)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,7 +59,7 @@ func TestLists_AreWhatThePersonReaches(t *testing.T) {
 	}
 	t.Run("stranger", func(t *testing.T) {
 		u, token := w.user(), w.signIn(t, "octo-stranger")
-		if ins, err := u.Installations(t.Context(), token); err != nil || len(ins) != 0 {
+		if ins, err := u.Installations(t.Context(), token); err != nil || len(ins.Installations) != 0 {
 			t.Errorf("Installations = %+v, %v", ins, err)
 		}
 		_, err := u.Repositories(t.Context(), token, w.repo.InstallationID)

@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -29,6 +30,7 @@ type UserConfig struct {
 	ClientSecret string
 	RedirectURL  string           // our callback, exactly as registered with the App
 	Timeout      time.Duration    // of one request; 0: 20 s
+	Roots        *x509.CertPool   // that GitHub's certificate is checked against; nil: the system's
 	Now          func() time.Time // nil: time.Now
 }
 
@@ -50,13 +52,13 @@ func NewUser(c UserConfig) *User {
 		oauth: oauth2.Config{
 			ClientID: c.ClientID, ClientSecret: c.ClientSecret, RedirectURL: c.RedirectURL,
 			Endpoint: oauth2.Endpoint{
-				AuthURL:  c.Bases.Web + "/login/oauth/authorize",
-				TokenURL: c.Bases.Web + "/login/oauth/access_token",
+				AuthURL:  c.Bases.OAuth + "/authorize",
+				TokenURL: c.Bases.OAuth + "/access_token",
 				// Set, because finding the style out would send the one-time code twice.
 				AuthStyle: oauth2.AuthStyleInParams,
 			},
 		},
-		http: newHTTPClient(c.Timeout),
+		http: newHTTPClient(c.Timeout, c.Roots),
 		now:  c.Now,
 	}
 }
@@ -200,4 +202,25 @@ func (u *User) client(t core.UserToken) (*gh.Client, error) {
 		return nil, fmt.Errorf("client for a person's token: %w", err)
 	}
 	return client, nil
+}
+
+// Disconnect takes back everything that the person gave to the App: all of their tokens end and GitHub
+// asks again at the next sign-in. A grant that is not there any more is taken back already.
+func (u *User) Disconnect(ctx context.Context, t core.UserToken) error {
+	api, err := url.Parse(u.bases.API)
+	if err != nil {
+		return fmt.Errorf("GitHub API address: %w", err)
+	}
+	base := *u.http
+	base.Transport = basic{next: u.http.Transport, host: api.Host, name: u.oauth.ClientID, password: u.oauth.ClientSecret}
+	client, err := newClient(&base, u.bases, "")
+	if err != nil {
+		return err
+	}
+	_, err = client.Authorizations.DeleteGrant(ctx, u.oauth.ClientID, t.Access)
+	err = classify(ctx, err, byClient, u.now())
+	if core.KindOf(err) == core.NotFound || core.CodeOf(err) == CodeRejected {
+		return nil
+	}
+	return err
 }

@@ -34,7 +34,7 @@ func TestInvariant4_AClientCutAtEveryPointSeesEachEventOnceInOrder(t *testing.T)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	var background sync.WaitGroup
 	background.Go(func() {
-		_ = s.Listen(ctx, store.Handler{Session: hub.Wake, Partial: hub.WakePartial, Work: ready})
+		_ = s.Listen(ctx, store.Handler{Session: hub.Wake, Partial: hub.WakePartial, Work: ready, Access: func(core.InstallationID) {}})
 	})
 	defer background.Wait()
 	defer cancel()

@@ -2,9 +2,12 @@ package mirror
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,16 +23,15 @@ import (
 // reader must be closed.
 func (m *Mirror) Checkout(ctx context.Context, s core.ChatSession, again bool) (core.Checkout, io.ReadCloser, error) {
 	spec := core.Checkout{Branch: core.BranchFor(s.ID), BaseRef: s.BaseBranch, RemoteURL: m.address(s.Repository)}
-	var dir string
-	err := m.withBase(ctx, s, !again, func(at, base string) (err error) {
-		dir, spec.BaseSHA = at, base
-		spec.Shallow, err = m.boundary(ctx, at, base)
+	var pack io.ReadCloser
+	err := m.withBase(ctx, s, !again, func(dir, base string) (err error) {
+		spec.BaseSHA = base
+		if spec.Shallow, err = m.boundary(ctx, dir, base); err != nil {
+			return err
+		}
+		pack, err = m.pack(ctx, dir, &spec)
 		return err
 	})
-	if err != nil {
-		return core.Checkout{}, nil, err
-	}
-	pack, err := m.pack(ctx, dir, &spec)
 	return spec, pack, err
 }
 
@@ -41,33 +43,52 @@ func (m *Mirror) address(repo core.Repository) string {
 	return m.gitURL(repo)
 }
 
-// pack makes a pack of the base down to the boundary. It names the boundary itself and ignores the
-// mirror's own, which a fetch may move meanwhile. The files have lost their names when it returns, so
-// that nothing is left behind whoever dies.
+// pack opens the pack of the base down to the boundary. The mirror keeps the last one that it made,
+// because sessions often begin from the same commit. The boundary is the session's, not the mirror's
+// own. The caller holds the lock.
 func (m *Mirror) pack(ctx context.Context, dir string, spec *core.Checkout) (io.ReadCloser, error) {
 	var revs strings.Builder
 	for _, sha := range spec.Shallow {
 		fmt.Fprintf(&revs, "--shallow %s\n", sha)
 	}
 	fmt.Fprintf(&revs, "%s\n", spec.BaseSHA)
-	at, err := os.MkdirTemp(m.quarantines, "pack-")
-	if err != nil {
+	digest := sha256.Sum256([]byte(revs.String()))
+	name, kept := hex.EncodeToString(digest[:]), filepath.Join(dir, "checkout")
+	pack, err := openPack(filepath.Join(kept, name), spec)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return pack, err
+	}
+	fresh := kept + ".new" // a dead process may have left one
+	if err := errors.Join(os.RemoveAll(fresh), os.Mkdir(fresh, 0o700)); err != nil {
 		return nil, fmt.Errorf("make a folder for the pack: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(at) }() // else the next start's sweep does
-	name, err := m.git.line(ctx, call{
-		dir: dir, config: []string{"core.fsync=none"},
-		args:  []string{"--shallow-file", "", "pack-objects", "--revs", "--quiet", "--delta-base-offset", "--shallow", filepath.Join(at, "base")},
+	made, err := m.git.line(ctx, call{
+		dir:   dir,
+		args:  []string{"--shallow-file", "", "pack-objects", "--revs", "--quiet", "--delta-base-offset", "--shallow", filepath.Join(fresh, "base")},
 		stdin: strings.NewReader(revs.String()), timeout: fetchTimeout,
 	})
 	if err != nil {
+		_ = os.RemoveAll(fresh) // else the next one does
 		return nil, packError(err)
 	}
-	index, err := os.Open(filepath.Join(at, "base-"+name+".idx"))
+	for _, suffix := range []string{".pack", ".idx"} {
+		if err := os.Rename(filepath.Join(fresh, "base-"+made+suffix), filepath.Join(fresh, name+suffix)); err != nil {
+			return nil, fmt.Errorf("name the pack: %w", err)
+		}
+	}
+	if err := errors.Join(os.RemoveAll(kept), os.Rename(fresh, kept)); err != nil { // who reads the old one goes on
+		return nil, fmt.Errorf("keep the pack: %w", err)
+	}
+	return openPack(filepath.Join(kept, name), spec)
+}
+
+// openPack opens a pack behind its index.
+func openPack(name string, spec *core.Checkout) (io.ReadCloser, error) {
+	index, err := os.Open(name + ".idx")
 	if err != nil {
 		return nil, fmt.Errorf("open the index of a pack: %w", err)
 	}
-	pack, err := os.Open(filepath.Join(at, "base-"+name+".pack"))
+	pack, err := os.Open(name + ".pack")
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open a pack: %w", err), index.Close())
 	}

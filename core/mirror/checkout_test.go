@@ -2,6 +2,7 @@ package mirror_test
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -197,6 +198,47 @@ func TestCheckout_SaysWhatIsMissing(t *testing.T) {
 	wantCode(t, err, "installation_suspended")
 }
 
+func TestCheckout_SessionsOfOneBaseShareAPack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	packs := filepath.Join(b.dir, "repos", "7.git", "checkout")
+	kept := func() os.FileInfo {
+		t.Helper()
+		entries, err := os.ReadDir(packs)
+		if err != nil || len(entries) != 2 || !strings.HasSuffix(entries[1].Name(), ".pack") {
+			t.Fatalf("kept: %v, %v; want one index and its pack", entries, err)
+		}
+		info, err := entries[1].Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info
+	}
+	b.checkout(t, b.session)
+	first := kept()
+	b.checkout(t, newSession(b.repo, b.session.BaseSHA))
+	if !os.SameFile(first, kept()) {
+		t.Error("the same base was packed again")
+	}
+	// What a killed process left is no hindrance, and another base takes the place of the first.
+	if err := os.MkdirAll(filepath.Join(packs+".new", "base"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, reading, err := b.mirror.Checkout(t.Context(), b.session, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reading.Close()
+	later := newSession(b.repo, b.server.Commit(t, b.repo, "main", map[string]string{"README.md": "later\n"}))
+	ws, _ := b.checkout(t, later)
+	if got := mirrortest.Git(t, ws.Dir, "rev-parse", "HEAD"); got != later.BaseSHA || os.SameFile(first, kept()) {
+		t.Errorf("HEAD = %s, want %s in a pack of its own", got, later.BaseSHA)
+	}
+	if n, err := io.Copy(io.Discard, reading); err != nil || n <= first.Size() {
+		t.Errorf("who was reading got %d bytes, %v", n, err)
+	}
+}
+
 func TestCheckout_ADamagedMirrorGivesNoPack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -219,8 +261,5 @@ func TestCheckout_ADamagedMirrorGivesNoPack(t *testing.T) {
 	}
 	if _, _, err := b.mirror.Checkout(t.Context(), b.session, false); err == nil {
 		t.Error("a damaged mirror gave a pack")
-	}
-	if left, err := os.ReadDir(filepath.Join(b.dir, "quarantine")); err != nil || len(left) != 0 {
-		t.Errorf("left behind: %v, %v", left, err)
 	}
 }

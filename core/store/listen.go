@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,6 +27,7 @@ type Handler struct {
 	Session func(core.SessionID)                 // new events
 	Partial func(core.SessionID, core.MessageID) // the growing answer has grown
 	Work    func()                               // a claim may succeed; also after each (re)connect
+	Access  func(core.InstallationID)            // who may see what may have changed there
 }
 
 // Listen hears notifications on a connection of its own until ctx ends, and connects again when
@@ -62,7 +64,7 @@ func (s *Store) listenOnce(ctx context.Context, handler Handler) (connected bool
 		defer cancel()
 		_ = conn.Close(end) // it may be broken already
 	}()
-	if _, err := conn.Exec(ctx, "LISTEN "+channelSession+"; LISTEN "+channelPartial+"; LISTEN "+channelWork); err != nil {
+	if _, err := conn.Exec(ctx, "LISTEN "+channelSession+"; LISTEN "+channelPartial+"; LISTEN "+channelWork+"; LISTEN "+channelAccess); err != nil {
 		return false, err
 	}
 	handler.Work()
@@ -100,5 +102,9 @@ func (h Handler) dispatch(n *pgconn.Notification) {
 		}
 	case channelWork:
 		h.Work()
+	case channelAccess:
+		if id, err := strconv.ParseInt(n.Payload, 10, 64); err == nil {
+			h.Access(core.InstallationID(id))
+		}
 	}
 }

@@ -17,12 +17,13 @@ type heard struct {
 	sessions chan core.SessionID
 	partials chan core.MessageID
 	work     chan struct{}
+	access   chan core.InstallationID
 }
 
 // listen runs a listener of s until the test ends and waits until it hears.
 func listen(t *testing.T, s *store.Store) heard {
 	t.Helper()
-	h := heard{sessions: make(chan core.SessionID, 1000), partials: make(chan core.MessageID, 1000), work: make(chan struct{}, 1000)}
+	h := heard{sessions: make(chan core.SessionID, 1000), partials: make(chan core.MessageID, 1000), work: make(chan struct{}, 1000), access: make(chan core.InstallationID, 1000)}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -30,6 +31,7 @@ func listen(t *testing.T, s *store.Store) heard {
 			Session: func(id core.SessionID) { h.sessions <- id },
 			Partial: func(_ core.SessionID, id core.MessageID) { h.partials <- id },
 			Work:    func() { h.work <- struct{}{} },
+			Access:  func(id core.InstallationID) { h.access <- id },
 		})
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("Listen: %v, want its context's end", err)

@@ -44,3 +44,29 @@ func (s *Store) EndLogin(ctx context.Context, id core.LoginID) error {
 	_, err := s.pool.Exec(ctx, `UPDATE login_sessions SET ended_at = clock_timestamp() WHERE id = $1 AND ended_at IS NULL`, id)
 	return mapError(err)
 }
+
+// EndLogins signs all of a person's browsers out, writes down who did, and returns how many there were.
+func (s *Store) EndLogins(ctx context.Context, id, by core.UserID) (ended int64, err error) {
+	err = s.InTx(ctx, func(tx *Tx) error {
+		u, err := oneUser(ctx, tx, `WHERE id = $1`, id)
+		if err != nil {
+			return err
+		}
+		if ended, err = tx.endLogins(ctx, id); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, core.AuditEntry{UserID: by, Action: "sign_out_everywhere", Detail: "@" + u.Login})
+	})
+	return ended, err
+}
+
+func (tx *Tx) endLogins(ctx context.Context, id core.UserID) (int64, error) {
+	tag, err := tx.Exec(ctx, `UPDATE login_sessions SET ended_at = clock_timestamp() WHERE user_id = $1 AND ended_at IS NULL`, id)
+	return tag.RowsAffected(), err
+}
+
+// Browsers counts a person's live logins.
+func (s *Store) Browsers(ctx context.Context, id core.UserID) (n int, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT count(*) FROM login_sessions l WHERE l.user_id = $1 AND `+liveLogin, id).Scan(&n)
+	return n, mapError(err)
+}

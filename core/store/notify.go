@@ -17,6 +17,7 @@ const (
 	channelSession = "session_changed" // session id
 	channelPartial = "message_partial" // session id, message id, length of the text in bytes
 	channelWork    = "work_available"  // nothing
+	channelAccess  = "access_changed"  // installation id
 	notifyPeriod   = 20 * time.Millisecond
 	notifyTimeout  = 5 * time.Second
 )
@@ -73,6 +74,14 @@ func (n *notifier) partial(session core.SessionID, message core.MessageID, lengt
 func (n *notifier) work() {
 	n.mu.Lock()
 	n.pending[notification{channelWork, ""}] = ""
+	n.mu.Unlock()
+	n.signal()
+}
+
+func (n *notifier) access(id core.InstallationID) {
+	payload := strconv.FormatInt(int64(id), 10)
+	n.mu.Lock()
+	n.pending[notification{channelAccess, payload}] = payload
 	n.mu.Unlock()
 	n.signal()
 }

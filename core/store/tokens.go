@@ -22,6 +22,30 @@ func (s *Store) SaveUserToken(ctx context.Context, id core.UserID, t core.UserTo
 	})
 }
 
+// DropUserToken forgets a token that GitHub takes no more. One that was stored since version stays.
+func (s *Store) DropUserToken(ctx context.Context, id core.UserID, version int64) error {
+	_, err := s.pool.Exec(ctx, `DELETE FROM user_tokens WHERE user_id = $1 AND version = $2`, id, version)
+	return mapError(err)
+}
+
+// Disconnected forgets a person's token, whichever it is, and signs them out everywhere: their access
+// was taken back, by themselves (written down) or on GitHub (by is "").
+func (s *Store) Disconnected(ctx context.Context, id, by core.UserID) error {
+	return s.InTx(ctx, func(tx *Tx) error {
+		u, err := oneUser(ctx, tx, `WHERE id = $1`, id)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `DELETE FROM user_tokens WHERE user_id = $1`, id); err != nil {
+			return fmt.Errorf("forget the token: %w", err)
+		}
+		if _, err := tx.endLogins(ctx, id); err != nil || by == "" {
+			return err
+		}
+		return tx.Audit(ctx, core.AuditEntry{UserID: by, Action: "github_disconnected", Detail: "@" + u.Login})
+	})
+}
+
 // UserToken reads the token, Unauthenticated reauth_required when there is none.
 func (s *Store) UserToken(ctx context.Context, id core.UserID) (core.UserToken, error) {
 	t, err := s.readToken(ctx, s.pool, id, "")
@@ -80,7 +104,7 @@ func (s *Store) writeToken(ctx context.Context, tx *Tx, id core.UserID, t core.U
 	err = tx.QueryRow(ctx, `
 		INSERT INTO user_tokens AS old (user_id, access, refresh, expires_at, refresh_expires_at, version) VALUES ($1, $2, $3, $4, $5, 1)
 		ON CONFLICT (user_id) DO UPDATE SET access = excluded.access, refresh = excluded.refresh, expires_at = excluded.expires_at,
-			refresh_expires_at = excluded.refresh_expires_at, version = old.version + 1, updated_at = clock_timestamp()
+			refresh_expires_at = excluded.refresh_expires_at, version = old.version + 1, stale_at = NULL, updated_at = clock_timestamp()
 		RETURNING version`,
 		id,
 		s.keys.Seal([]byte(t.Access), seal.Place("user_tokens", "access", string(id))),

@@ -18,9 +18,10 @@ import (
 func TestUpsertUser_FollowsTheGitHubID(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	first, err := s.UpsertUser(t.Context(), core.Person{ID: 7, Login: "old-login", Name: "Octo"}, core.Member)
+	first, err := s.UpsertUser(t.Context(), core.Person{ID: 7, Login: "old-login", Name: "Octo"})
 	must(t, err)
-	second, err := s.UpsertUser(t.Context(), core.Person{ID: 7, Login: "new-login", Name: "Octo Dev"}, core.Admin)
+	must(t, s.SetRole(t.Context(), first.ID, core.Admin, first.ID))
+	second, err := s.UpsertUser(t.Context(), core.Person{ID: 7, Login: "new-login", Name: "Octo Dev"})
 	must(t, err)
 	want := core.User{ID: first.ID, GitHubID: 7, Login: "new-login", Name: "Octo Dev", Role: core.Admin, CreatedAt: first.CreatedAt}
 	if diff := cmp.Diff(want, second); diff != "" {
@@ -29,7 +30,7 @@ func TestUpsertUser_FollowsTheGitHubID(t *testing.T) {
 	if got, err := s.User(t.Context(), first.ID); err != nil || cmp.Diff(want, got) != "" {
 		t.Errorf("User = %+v, %v", got, err)
 	}
-	third, err := s.UpsertUser(t.Context(), core.Person{ID: 8, Login: "new-login"}, core.Member)
+	third, err := s.UpsertUser(t.Context(), core.Person{ID: 8, Login: "new-login"})
 	if err != nil || third.ID == first.ID {
 		t.Errorf("another person with the same login: %+v, %v, want another user", third, err)
 	}

@@ -49,7 +49,7 @@ func run(t *testing.T, s *store.Store, agent agentFunc, boxes *boxes, change ...
 	var running sync.WaitGroup
 	running.Go(func() {
 		_ = s.Listen(ctx, store.Handler{
-			Session: hub.Wake, Partial: hub.WakePartial, Work: hub.WakeWork,
+			Session: hub.Wake, Partial: hub.WakePartial, Work: hub.WakeWork, Access: func(core.InstallationID) {},
 		})
 	})
 	running.Go(func() {

@@ -115,6 +115,7 @@ func (d *demo) standInGitHub(ctx context.Context, group *errgroup.Group) error {
 	}
 	maps.Copy(d.env, github.Environment())
 	d.people = github.People()
+	github.LeadTo(d.env["PUBLIC_URL"])
 	group.Go(func() error { return github.Serve(ctx) })
 	return nil
 }
@@ -193,7 +194,8 @@ func (d *demo) keepEnvironment() error {
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(d.env)) {
 		value := d.env[name]
-		if given, ok := os.LookupEnv(name); ok && given == value && name != "DOCKER_HOST" && !strings.HasPrefix(name, "SANDBOX_") {
+		harmless := strings.HasPrefix(name, "SANDBOX_") || slices.Contains([]string{"DOCKER_HOST", "DATA_DIR", "LISTEN_ADDR"}, name)
+		if given, ok := os.LookupEnv(name); ok && given == value && !harmless {
 			continue
 		}
 		fmt.Fprintf(&text, "export %s='%s'\n", name, strings.ReplaceAll(value, "'", `'\''`))

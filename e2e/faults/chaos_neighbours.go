@@ -16,20 +16,20 @@ const (
 	abuseBegins       = 3 * time.Second // until all of it is at it
 )
 
-// abuse is a fork bomb, a memory hog, a disk that is filled and a flood of output, for a minute. None is
-// ended by the sandbox's limits, so that it lasts.
+// abuse is a fork bomb, a memory hog, a disk that is filled and a flood of output. None is ended by the
+// sandbox's limits, so that it lasts until it is cancelled.
 const abuse = `import os, time
-end = time.time() + 60
+end = time.time() + 600
 def begin(do):
     if os.fork() == 0:
         while time.time() < end: do()
         os._exit(0)
 def hog():
-    for i in range(100): held.append(bytearray(1 << 20))
+    for i in range(40): held.append(bytearray(1 << 20))
     held.clear()
 def fill():
     with open('/tmp/fill', 'wb') as f:
-        for i in range(1500): f.write(b'x' * 65536)
+        for i in range(500): f.write(b'x' * 65536)
 def bomb():
     try: os.fork()
     except OSError: pass
@@ -53,7 +53,7 @@ func (c *chaos) neighbours(ctx context.Context) error {
 	}
 	text, err := performance{Answer: "Done.", Calls: []modeltest.Call{
 		modeltest.CallJSON("write", map[string]any{"path": "abuse.py", "content": abuse}),
-		modeltest.CallJSON("bash", map[string]any{"command": "python3 abuse.py", "timeout": 70}),
+		modeltest.CallJSON("bash", map[string]any{"command": "python3 abuse.py", "timeout": 600}),
 	}}.message()
 	if err != nil {
 		return err

@@ -39,7 +39,12 @@ func (b *bench) clocks(ctx context.Context, offset string) (code string, err err
 		code, err = b.underOtherClock(ctx, server)
 	}
 	b.owner = owner
-	return code, errors.Join(err, b.moveTo(ctx, nil), owner.WaitReady(ctx))
+	instance, lookErr := instanceOf(ctx, server["DATABASE_URL"])
+	err = errors.Join(err, lookErr, b.moveTo(ctx, nil), owner.WaitReady(ctx))
+	if lookErr == nil {
+		err = errors.Join(err, b.removeAll(ctx, instance)) // nobody else would: it is another installation's
+	}
+	return code, err
 }
 
 // moveTo runs web and worker in another environment.

@@ -21,7 +21,7 @@ func crashRows() []row {
 			}, nil, "worker_lost")
 		}},
 		{"the worker is killed while it prepares", func(ctx context.Context, b *bench) (string, error) {
-			b.github.Fail(slowMint)
+			b.github.Fail(slowGit("mdlinks"))
 			id, err := b.create(ctx, "mdlinks", "file first.txt")
 			if err != nil {
 				return "", err

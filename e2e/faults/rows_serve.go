@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"agent-sandboxing/core/github/githubtest/seed"
 	"agent-sandboxing/e2e/person"
@@ -31,7 +32,12 @@ func singleRows() []row {
 				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 					return err
 				}
-				return serve.wait(ctx) // it ends by itself, and says why
+				ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+				defer cancel()
+				if err := serve.wait(ctx); err != nil { // it ends by itself, and says why
+					return fmt.Errorf("serve without its Postgres: %w", err)
+				}
+				return nil
 			})
 		}},
 		{"serve: killed in the middle of a turn", func(ctx context.Context, b *bench) (string, error) {

@@ -41,11 +41,13 @@ func TestOutOfMemory_IsToldFromOtherDeaths(t *testing.T) {
 	}
 }
 
-// A fork bomb leaves gVisor's kernel the memory that it needs for so many processes.
+// A fork bomb ends at its limit, and leaves gVisor's kernel the memory that so many processes need there.
 func TestForkBomb_LeavesTheSandboxAlive(t *testing.T) {
 	t.Parallel()
 	wide := spec()
-	wide.Limits.PIDs = 4096
+	if dockertest.Runtime() != "runc" {
+		wide.Limits.PIDs = 4096
+	}
 	b := start(t, dockertest.New(t), wide)
 	res, err := b.Run(t.Context(), core.Command{Shell: "python3 -c 'import os\nwhile True:\n  try: os.fork()\n  except OSError: pass'", Timeout: 3 * time.Second})
 	if err != nil || !res.TimedOut {

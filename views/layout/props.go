@@ -13,6 +13,7 @@ type Props struct {
 	Path      string // path and query of this page, for forms that come back to it
 	Flash     string // one line that says what the last form did, "" for none
 	Warning   string // one line that says why it did nothing, "" for none
+	Problem   string // what an administrator has to mend, shown to administrators on every page, "" for none
 	Now       time.Time
 }
 

@@ -17,6 +17,9 @@ const (
 	Create        = "/chat-sessions" // POST: installation, repository, branch, sha, text, client_key
 	Settings      = "/settings"      // GET
 	Theme         = "/settings/theme"
+	Everywhere    = "/settings/sign-out-everywhere" // POST
+	Disconnect    = "/settings/disconnect"          // POST
+	People        = "/admin/people"                 // GET: query q; administrators only
 )
 
 // GitHubSignIn starts the OAuth flow and comes back to returnTo, a path of ours.
@@ -42,6 +45,17 @@ func NewFor(installation, repository int64, branch string) string {
 		q.Set("branch", branch)
 	}
 	return New + "?" + q.Encode()
+}
+
+// NewWhole is the new-session form with the whole of a long list looked at.
+func NewWhole(installation int64) string { return NewIn(installation) + "&all=1" }
+
+// Role makes a person an administrator or a member: POST role.
+func Role(person string) string { return People + "/" + url.PathEscape(person) + "/role" }
+
+// SignOutPerson ends a person's logins: POST.
+func SignOutPerson(person string) string {
+	return People + "/" + url.PathEscape(person) + "/sign-out"
 }
 
 // Session is a session's page.
@@ -80,7 +94,12 @@ func Resolve(id, publication string) string {
 	return Session(id) + "/publications/" + url.PathEscape(publication) + "/resolve"
 }
 
-// CancelPublish ends a publish that waits for GitHub: POST.
+// PublishAgain repeats a publish with the answer to what it asked: POST choice.
+func PublishAgain(id, publication string) string {
+	return Session(id) + "/publications/" + url.PathEscape(publication) + "/again"
+}
+
+// CancelPublish ends a publish of which nothing was sent yet: POST.
 func CancelPublish(id, publication string) string {
 	return Session(id) + "/publications/" + url.PathEscape(publication) + "/cancel"
 }
@@ -138,7 +157,7 @@ func DiffFile(id, diff string, file int) string {
 // LatestDiff redirects to the newest diff.
 func LatestDiff(id string) string { return Session(id) + "/diffs/latest" }
 
-// Publish is the form (GET) and its target (POST title, body, client_key).
+// Publish is the form (GET) and its target (POST title, body, draft, base, offered, path, client_key).
 func Publish(id string) string { return Session(id) + "/publish" }
 
 // Artifact is an artifact's page; page counts from 1.

@@ -26,6 +26,9 @@ type InstallationsProps struct {
 	Items      []InstallationProps
 	InstallURL string // "" when unknown
 	Notice     string // "Could not refresh from GitHub (rate limit, resets 14:32)."
+	NoticeURL  string // a page of GitHub's that helps, "" for none
+	Hidden     int    // organizations that GitHub leaves out until one signs in to them
+	AgainURL   string // signs in once more and comes back
 }
 
 // InstallationProps is one account.
@@ -36,6 +39,9 @@ type InstallationProps struct {
 	AvatarURL string
 	AllRepos  bool
 	Suspended bool
+	Missing   []string // permissions that its owner has to accept
+	// SettingsURL is the installation's page on GitHub, "" when unknown.
+	SettingsURL string
 }
 
 // NewProps is the new-session page: repository, branch, message.
@@ -46,7 +52,8 @@ type NewProps struct {
 
 	Query        string
 	Repositories []RepositoryProps
-	MoreFound    int // matches beyond Repositories
+	MoreFound    int  // matches beyond Repositories
+	Unread       bool // only the first of several pages was looked at
 	Repository   *RepositoryProps
 
 	BranchQuery  string
@@ -177,14 +184,17 @@ type PublishProps struct {
 	Session    string // title
 	Repository string
 	Branch     string
-	BaseBranch string
 	Title      string
 	Body       string
+	Draft      bool
+	Base       string // the branch to merge into
 	ClientKey  string
-	Files      []components.FileProps
-	MoreFiles  int
+	Kept       []PublishPathProps // that a rule keeps out
+	Paths      []PublishPathProps // the others
+	MoreFiles  int                // that are not listed
 	Total      int
-	Additions  int
+	Included   int // files that go in as the form begins
+	Additions  int // of them
 	Deletions  int
 	DiffURL    string
 	Warnings   []string
@@ -192,7 +202,19 @@ type PublishProps struct {
 	Blocked    string // why it cannot be published now, "" for none
 	Error      string
 	TitleError string
+	BaseError  string
+	Behind     int // commits of BehindBase that the pull request had not when it was published
+	BehindBase string
 	Author     string // "The platform commits as agent-sandboxing[bot], co-authored by @octo-dev."
+}
+
+// PublishPathProps is one changed path of the form.
+type PublishPathProps struct {
+	File  components.FileProps
+	Rule  string // keeps it out unless it is ticked, "" for none
+	In    bool   // ticked
+	Fixed bool   // its name cannot be sent, so it goes by the rule
+	Note  string // what will become of it, "" for nothing special
 }
 
 // ArtifactPageProps is one artifact's text.
@@ -226,6 +248,7 @@ type ErrorProps struct {
 	RequestID string
 	ActionURL string
 	Action    string
+	AgainURL  string // signs in once more and comes back, "" when that does not help
 }
 
 // NetworkLogProps is everything that a session's sandbox has reached or wanted.
@@ -262,5 +285,45 @@ type HostProps struct {
 
 // SettingsProps is the person's own settings.
 type SettingsProps struct {
+	Layout     layout.Props
+	GitHubHost string
+	Browsers   int // that are signed in, this one too
+}
+
+// SetupProps is the page after the App was installed, asked for or changed on GitHub.
+type SetupProps struct {
+	Layout    layout.Props
+	Requested bool // an owner has to approve first
+	SignedIn  bool
+}
+
+// PeopleProps is who has signed in.
+type PeopleProps struct {
 	Layout layout.Props
+	Query  string
+	People []PersonProps
+	Full   bool // there may be more
+	Audit  []AuditProps
+}
+
+// PersonProps is one of them.
+type PersonProps struct {
+	ID         string
+	Login      string
+	Name       string
+	AvatarURL  string
+	Admin      bool
+	Configured bool // by ADMIN_LOGINS
+	Self       bool
+	LastSeenAt time.Time
+	Browsers   int
+	Connected  bool // there is a GitHub token of theirs
+}
+
+// AuditProps is a thing that was done to somebody's access.
+type AuditProps struct {
+	By     string
+	Action string
+	Detail string
+	At     time.Time
 }

@@ -231,6 +231,19 @@ func (s *Server) changeInstallation(id int64, change func(*installation)) error 
 	})
 }
 
+// SelectRepositories narrows an installation to the named repositories.
+func (s *Server) SelectRepositories(id int64, fullNames ...string) error {
+	var ids []int64
+	for _, name := range fullNames {
+		r, _, ok := s.repositoryNamed(name)
+		if !ok {
+			return fmt.Errorf("no repository %q", name)
+		}
+		ids = append(ids, r.ID)
+	}
+	return s.changeInstallation(id, func(in *installation) { in.All, in.Repositories = false, ids })
+}
+
 // RemoveInstallation uninstalls the App from an account; its tokens end.
 func (s *Server) RemoveInstallation(id int64) error {
 	return s.update(func(st *state) error {

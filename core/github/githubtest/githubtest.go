@@ -52,6 +52,8 @@ type Server struct {
 	offset   time.Duration
 	faults   []*Fault
 	requests []string
+	hook     hook
+	setupURL string
 }
 
 // New opens the state in o.Dir, or makes a fresh GitHub with one App and nobody on it.

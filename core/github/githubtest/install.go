@@ -2,6 +2,8 @@ package githubtest
 
 import (
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -38,8 +40,20 @@ func (s *Server) install(w http.ResponseWriter, r *http.Request) {
 		if name != account {
 			continue
 		}
-		if _, err := s.AddInstallation(account); err != nil {
+		id, err := s.AddInstallation(account)
+		if err != nil {
 			s.pageFailed(w, r, err)
+			return
+		}
+		if _, err := s.Deliver(r.Context(), "installation", object{"action": "created", "installation": object{"id": id}}); err != nil {
+			s.pageFailed(w, r, err)
+			return
+		}
+		s.mu.Lock()
+		setup := s.setupURL
+		s.mu.Unlock()
+		if setup != "" {
+			http.Redirect(w, r, withQuery(setup, url.Values{"installation_id": {strconv.FormatInt(id, 10)}, "setup_action": {"install"}}), http.StatusFound)
 			return
 		}
 		http.Redirect(w, r, "?done="+account, http.StatusSeeOther)
@@ -70,4 +84,11 @@ func (s *Server) administered(login string) []string {
 		}
 	}
 	return names
+}
+
+// SetSetupURL is where the browser is sent after an installation; "" leaves it where it is.
+func (s *Server) SetSetupURL(address string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.setupURL = address
 }

@@ -34,6 +34,9 @@ func (s *Server) routes() http.Handler {
 	mux.Handle("GET /api/v3/app/installations", s.asApp(s.listInstallations))
 	mux.Handle("GET /api/v3/app/installations/{id}", s.asApp(s.getInstallation))
 	mux.Handle("POST /api/v3/app/installations/{id}/access_tokens", s.asApp(s.createInstallationToken))
+	mux.Handle("GET /api/v3/app/hook/deliveries", s.asApp(s.listDeliveries))
+	mux.Handle("POST /api/v3/app/hook/deliveries/{id}/attempts", s.asApp(s.redeliver))
+	mux.Handle("DELETE /api/v3/applications/{client}/grant", s.asClient(s.deleteGrant))
 	mux.Handle("DELETE /api/v3/installation/token", s.asInstallation(s.revokeInstallationToken))
 	mux.Handle("GET /api/v3/installation/repositories", s.asInstallation(s.listInstallationRepositories))
 

@@ -21,7 +21,7 @@ var BaseSHA = strings.Repeat("a", 40)
 func User(tb testing.TB, s *store.Store) core.User {
 	tb.Helper()
 	id := rand.Int64N(1 << 40)
-	u, err := s.UpsertUser(tb.Context(), core.Person{ID: core.GitHubUserID(id), Login: fmt.Sprintf("octo-dev-%d", id), Name: "Octo Dev"}, core.Member)
+	u, err := s.UpsertUser(tb.Context(), core.Person{ID: core.GitHubUserID(id), Login: fmt.Sprintf("octo-dev-%d", id), Name: "Octo Dev"})
 	if err != nil {
 		tb.Fatalf("seed user: %v", err)
 	}

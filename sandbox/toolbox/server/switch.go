@@ -15,7 +15,7 @@ const switchIndex = platformDir + "/index"
 // switchTo puts a clean work tree on a branch of the repository. As for a checkout git runs in the
 // platform's own directory, so that no hook, filter or setting of the repository has a say; then HEAD
 // and index of the repository follow. Without the branch, the commit that the work tree shows becomes
-// it. Nothing is changed when a file that git does not know is in the way.
+// it. Nothing is changed when a file that git does not know is where the branch has one.
 func (w worktree) switchTo(ctx context.Context, a wire.SwitchArgs) error {
 	if !isRefName(a.Branch) {
 		return wire.Fail(wire.BadRequest, "switch")

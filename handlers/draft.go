@@ -1,0 +1,84 @@
+package handlers
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"agent-sandboxing/core"
+	"agent-sandboxing/views/link"
+)
+
+// draft is a text that a form sent when its sender had to sign in again. It comes back on the form's
+// page, to the same person in the same browser, once.
+type draft struct {
+	Page string    `json:"page"`
+	Text string    `json:"text"`
+	At   time.Time `json:"at"`
+}
+
+// draftLife is how long signing in may take before the text is forgotten.
+const draftLife = time.Hour
+
+// KeepDraft keeps the text of a form that could not be taken because its sender has to sign in again.
+// What the browser cannot send twice would be lost.
+func (h *Handlers) KeepDraft(c echo.Context) {
+	ctx, r := c.Request().Context(), c.Request()
+	if r.Method != http.MethodPost || IsPartial(r) || WantsJSON(r) || h.Cookies.GetString(ctx, personKey) == "" {
+		return
+	}
+	text := r.PostFormValue("text")
+	if text == "" || len(text) > core.MaxMessageBytes {
+		return
+	}
+	b, err := json.Marshal(draft{Page: formPage(r), Text: text, At: time.Now()})
+	if err == nil {
+		h.Cookies.Put(ctx, draftKey, b)
+	}
+}
+
+// takeDraft is the text that was kept for this page, "" for none.
+func (h *Handlers) takeDraft(c echo.Context, page string) string {
+	ctx := c.Request().Context()
+	b := h.Cookies.GetBytes(ctx, draftKey)
+	if len(b) == 0 {
+		return ""
+	}
+	var d draft
+	if err := json.Unmarshal(b, &d); err != nil || time.Since(d.At) > draftLife {
+		h.Cookies.Remove(ctx, draftKey)
+		return ""
+	}
+	if d.Page != page || h.Cookies.GetString(ctx, personKey) != string(user(c).ID) {
+		return ""
+	}
+	h.Cookies.Remove(ctx, draftKey)
+	return d.Text
+}
+
+// formPage is the page that has the form which a request sent, "/" when there is none.
+func formPage(r *http.Request) string {
+	if r.URL.Path == link.Create {
+		installation, err := strconv.ParseInt(r.PostFormValue("installation"), 10, 64)
+		repository, err2 := strconv.ParseInt(r.PostFormValue("repository"), 10, 64)
+		if err != nil || err2 != nil {
+			return link.Installations
+		}
+		return link.NewFor(installation, repository, r.PostFormValue("branch"))
+	}
+	return SessionPage(r.URL.Path)
+}
+
+// SessionPage is the page of the session below which an address is, "/" when it is below none.
+func SessionPage(path string) string {
+	rest, _ := strings.CutPrefix(path, link.Create+"/")
+	id, _, _ := strings.Cut(rest, "/")
+	if _, err := core.ParseID[core.SessionID](id); err != nil {
+		return link.Sessions
+	}
+	return link.Session(id)
+}
