@@ -65,7 +65,7 @@ func TestReceive_RefusesWhatCannotBeRead(t *testing.T) {
 		"no id": {Event: "ping", Body: []byte(`{}`)}, "no event": {GUID: "1", Body: []byte(`{}`)},
 		"no JSON": {GUID: "1", Event: "ping", Body: []byte(`payload=%7B%7D`)}, "nothing": {GUID: "1", Event: "ping"},
 		"a long id": {GUID: strings.Repeat("x", 101), Event: "ping", Body: []byte(`{}`)}, "a list": {GUID: "1", Event: "ping", Body: []byte(`[]`)},
-		"a long action": {GUID: "1", Event: "ping", Body: []byte(`{"action":"` + strings.Repeat("x", 101) + `"}`)},
+		"a long action":       {GUID: "1", Event: "ping", Body: []byte(`{"action":"` + strings.Repeat("x", 101) + `"}`)},
 		"a control character": {GUID: "1\n2", Event: "ping", Body: []byte(`{}`)},
 	} {
 		var kept log
