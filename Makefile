@@ -4,8 +4,9 @@
 # make policy-check   every allowed command line of the shell policy's corpus, run for real
 # make edit-fuzz   a million random edits, none of which may touch what was not matched
 # make sandbox-faults   the thirty faults of sandboxes              make chaos   random kills while people work
-# make runsc       gVisor's runtime, built from its module      make runsc-check   the suites of sandboxes under gVisor
-# make compat-check   toolchains in a sandbox, each for real (SANDBOX_RUNTIME=runsc: under gVisor)
+# make sandbox-check   the suites of sandboxes, and what of each ran      make compat-check   toolchains in a sandbox, each for real
+# make runsc       gVisor's runtime, built from its module; SANDBOX_RUNTIME=runsc runs sandbox-check, compat-check,
+#                  sandbox-faults, chaos and demo under it      make runsc-check   the first of these
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
 
@@ -13,6 +14,8 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/agent-sandboxing
 GOLANGCI_LINT := $(CACHE)/bin/golangci-lint-v2.15.0
 RUNSC_VERSION := v0.0.0-20260905035102-160fafc42237
 RUNSC := $(CACHE)/bin/runsc-$(RUNSC_VERSION)
+# What targets need whose sandboxes are to run under gVisor.
+GVISOR := $(if $(filter runsc,$(SANDBOX_RUNTIME)),runsc)
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 TEST_PACKAGES ?= ./...
 TEST_FLAGS ?= -race -p 2
@@ -42,7 +45,7 @@ github-contract:
 	@scripts/github-contract
 
 .PHONY: demo
-demo:
+demo: $(GVISOR)
 	@scripts/setup demo
 	@$(MAKE) --no-print-directory build
 	@scripts/demo
@@ -60,24 +63,24 @@ fleet-check:
 	@scripts/fleet-check
 
 .PHONY: faults-check
-faults-check:
+faults-check: $(GVISOR)
 	@scripts/setup faults
 	@$(MAKE) --no-print-directory build
 	@scripts/faults-check
 
 # The thirty faults of sandboxes, REPEAT times, each time on a Docker daemon of its own.
 .PHONY: sandbox-faults
-sandbox-faults:
+sandbox-faults: $(GVISOR)
 	@scripts/setup faults
 	@$(MAKE) --no-print-directory build
 	@scripts/faults-check -sandbox -repeat $(or $(REPEAT),1)
 
-# Random SIGKILLs of worker, container, shim and dockerd while people work, for DURATION or KILLS.
+# KILLS random SIGKILLs of worker, container, shim and dockerd while people work, spread over DURATION.
 .PHONY: chaos
-chaos:
+chaos: $(GVISOR)
 	@scripts/setup faults
 	@$(MAKE) --no-print-directory build
-	@scripts/faults-check -chaos -duration $(or $(DURATION),6m) -kills $(or $(KILLS),200)
+	@scripts/faults-check -chaos -duration $(or $(DURATION),5m) -kills $(or $(KILLS),200)
 
 .PHONY: policy-check
 policy-check:
@@ -122,13 +125,17 @@ $(RUNSC):
 		gvisor.dev/gvisor/runsc@$(RUNSC_VERSION)
 	@mv $(CACHE)/bin/tmp/runsc $@
 
-.PHONY: runsc-check
-runsc-check: runsc
+.PHONY: sandbox-check
+sandbox-check: $(GVISOR)
 	@scripts/setup test
-	@scripts/runsc-check
+	@scripts/sandbox-check
+
+.PHONY: runsc-check
+runsc-check:
+	@SANDBOX_RUNTIME=runsc $(MAKE) --no-print-directory sandbox-check
 
 .PHONY: compat-check
-compat-check:
+compat-check: $(GVISOR)
 	@scripts/setup test
 	@scripts/compat-check
 

@@ -26,13 +26,42 @@ func checkDocker(ctx context.Context, cfg config.Config) []finding {
 	if err != nil {
 		return []finding{{"docker", absent, core.MessageOf(err), "Start it (scripts/dockerd ensure), or set DOCKER_HOST."}}
 	}
-	all := []finding{{"docker", fine, c.ServerVersion + ", runtime " + c.Runtime, ""}, checkImage(cfg.Sandbox.Image, c.ImageReady), checkBudget(cfg.Sandbox, c.DiskBudget)}
+	all := []finding{
+		{"docker", fine, "version " + c.ServerVersion, ""},
+		checkRuntime(c),
+		checkImage(cfg.Sandbox.Image, c.ImageReady),
+		checkBudget(cfg.Sandbox, c.DiskBudget),
+		checkCapacity(cfg.Sandbox, c),
+	}
 	all = append(all, checkHost(ctx, r)...)
-	if !c.ImageReady {
-		return append(all, finding{"controls", absent, "without the image no sandbox can be looked at", "See image."})
+	if !c.ImageReady || !c.RuntimeKnown {
+		return append(all, finding{"controls", absent, "without runtime and image no sandbox can be looked at", "See runtime and image."})
 	}
 	clean(ctx, r)
 	return append(all, checkControls(ctx, r, sandbox.Limits{MemoryBytes: cfg.Sandbox.Memory << 20, CPUs: cfg.Sandbox.CPUs, PIDs: cfg.Sandbox.PIDs, DiskBytes: cfg.Sandbox.Disk << 20})...)
+}
+
+func checkRuntime(c sandbox.Capabilities) finding {
+	if !c.RuntimeKnown {
+		return finding{"runtime", absent, "the daemon does not know " + c.Runtime + ", and nothing takes its place", "Register it in the daemon's configuration; OPERATIONS.md says how, under gVisor."}
+	}
+	return finding{"runtime", fine, c.Runtime, ""}
+}
+
+// checkCapacity holds what sandboxes may use against what their host has.
+func checkCapacity(s config.Sandbox, c sandbox.Capabilities) finding {
+	const name = "capacity"
+	detail := fmt.Sprintf("%d sandboxes at once with %d MiB, %g processors and %d processes each; the host has %d MiB and %d processors",
+		s.MaxRunning, s.Memory, s.CPUs, s.PIDs, c.MemoryBytes>>20, c.Processors)
+	switch {
+	case s.Memory<<20 > c.MemoryBytes:
+		return finding{name, degraded, detail, "Lower SANDBOX_MEMORY: the host runs out of memory before one sandbox meets its limit."}
+	case int64(s.MaxRunning)*s.Memory<<20 > c.MemoryBytes:
+		return finding{name, degraded, detail, "Lower SANDBOX_MAX_RUNNING or SANDBOX_MEMORY: together they may use more memory than there is."}
+	case s.CPUs > float64(c.Processors):
+		return finding{name, degraded, detail, "Lower SANDBOX_CPUS: one sandbox may use every processor of the host."}
+	}
+	return finding{name, fine, detail, ""}
 }
 
 func checkImage(image string, ready bool) finding {
@@ -53,11 +82,11 @@ func checkBudget(s config.Sandbox, by sandbox.DiskBudget) finding {
 	case s.Disk == 0:
 		return finding{name, degraded, "SANDBOX_DISK is 0: one session can fill the Docker host's disk", "Set SANDBOX_DISK."}
 	case by == sandbox.BudgetQuota:
-		return finding{name, fine, fmt.Sprintf("%d MiB for each workspace, by the kernel's quota", s.Disk), ""}
+		return finding{name, fine, fmt.Sprintf("%d MiB for each workspace, by the kernel's quota; the number of files is looked at while commands run", s.Disk), ""}
 	}
 	return finding{
 		name, degraded, fmt.Sprintf("%d MiB for each workspace, looked at while commands run: what one writes between two looks comes on top", s.Disk),
-		"Mount the file system of the Docker host's data folder with project quotas (pquota), and restart the daemon.",
+		"Put the Docker host's data folder on an xfs or ext4 that is mounted with project quotas (pquota), and restart the daemon. One preallocated image for the whole folder, loop-mounted, will do.",
 	}
 }
 

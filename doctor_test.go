@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"agent-sandboxing/core/config"
 	"agent-sandboxing/sandbox"
 	"agent-sandboxing/sandbox/docker/dockertest"
@@ -66,15 +68,43 @@ func TestDoctor_SaysThatADaemonIsBroken(t *testing.T) {
 
 func TestDoctor_SaysThatARuntimeOrAnImageIsMissing(t *testing.T) {
 	t.Parallel()
-	for want, vars := range map[string]map[string]string{
-		"does not know the runtime":           {"SANDBOX_RUNTIME": "not-a-runtime", "SANDBOX_IMAGE": dockertest.Image(t)},
-		"without the image no sandbox can be": {"SANDBOX_IMAGE": "agent-sandboxing/sandbox:not-here"},
+	for row, vars := range map[string]map[string]string{
+		"runtime": {"SANDBOX_RUNTIME": "not-a-runtime", "SANDBOX_IMAGE": dockertest.Image(t)},
+		"image":   {"SANDBOX_IMAGE": "agent-sandboxing/sandbox:not-here"},
 	} {
 		vars["DOCKER_HOST"] = os.Getenv("DOCKER_HOST")
-		all := checkDocker(t.Context(), doctorConfig(t, vars))
-		last := all[len(all)-1]
-		if last.name != "controls" || last.state != absent || !strings.Contains(last.detail, want) || last.remedy == "" {
-			t.Errorf("%+v, want %q", last, want)
+		var lack []string
+		for _, f := range checkDocker(t.Context(), doctorConfig(t, vars)) {
+			if f.state == absent {
+				lack = append(lack, f.name)
+			}
+			if f.state != fine && f.remedy == "" {
+				t.Errorf("%+v", f)
+			}
+		}
+		if diff := cmp.Diff([]string{row, "controls"}, lack); diff != "" {
+			t.Errorf("absent -want +got\n%s", diff)
+		}
+	}
+}
+
+func TestDoctor_HoldsTheLimitsAgainstTheHost(t *testing.T) {
+	t.Parallel()
+	host := sandbox.Capabilities{MemoryBytes: 8 << 30, Processors: 4}
+	for _, test := range []struct {
+		running int
+		memory  int64
+		cpus    float64
+		state   string
+	}{
+		{4, 2048, 2, fine},
+		{5, 2048, 2, degraded},
+		{1, 9000, 2, degraded},
+		{1, 1024, 5, degraded},
+	} {
+		got := checkCapacity(config.Sandbox{MaxRunning: test.running, Memory: test.memory, CPUs: test.cpus}, host)
+		if got.state != test.state || got.detail == "" || (got.remedy != "") != (test.state == degraded) {
+			t.Errorf("%+v: %+v", test, got)
 		}
 	}
 }

@@ -232,6 +232,7 @@ func (p *process) watchDatabase(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	case <-p.database.Done():
+		p.store.Close() // no turn shall wait to write its end: nothing takes it any more
 		return core.Fail(core.Unavailable, "postgres_failed", "The local Postgres has stopped; what it said last is in this log. Start the server again.")
 	}
 }

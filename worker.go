@@ -22,7 +22,6 @@ import (
 	"agent-sandboxing/core/mirror"
 	"agent-sandboxing/core/network"
 	"agent-sandboxing/core/publish"
-	"agent-sandboxing/core/redact"
 	"agent-sandboxing/core/store"
 	"agent-sandboxing/core/turn"
 	"agent-sandboxing/core/webhook"
@@ -46,8 +45,9 @@ const (
 type worker struct {
 	*process
 	self      atomic.Pointer[core.Worker] // replaced by each report
+	tokens    installationTokens
 	runtime   *docker.Runtime
-	app       redactedTokens
+	app       *github.App
 	probed    atomic.Pointer[probed]
 	sandboxes *sandbox.Service
 	network   *network.Service
@@ -65,19 +65,19 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	minted := redactedTokens{app, p.redact, p.store}
+	tokens := github.NewTokens(app, func(t core.RepoToken) { p.redact.AddUntil(t.ExpiresAt, t.Value) })
 	instance, err := p.store.Instance(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{process: p, app: minted}
+	w := &worker{process: p, app: app, tokens: installationTokens{tokens, p.store}}
 	if w.runtime, err = docker.New(docker.Config{
 		Host: p.cfg.DockerHost, Image: p.cfg.Sandbox.Image, Runtime: p.cfg.Sandbox.Runtime, Instance: instance, CAFile: p.cfg.Sandbox.CAFile,
 	}); err != nil {
 		return nil, err
 	}
 	m, err := mirror.New(mirror.Options{
-		Dir: filepath.Join(p.cfg.DataDir, "mirror"), GitURL: p.bases.GitURL, Tokens: minted, CAFile: p.cfg.Sandbox.CAFile,
+		Dir: filepath.Join(p.cfg.DataDir, "mirror"), GitURL: p.bases.GitURL, Tokens: w.tokens, CAFile: p.cfg.Sandbox.CAFile,
 		CloneDepth: p.cfg.CloneDepth, MaxBaseBytes: p.cfg.CloneMax << 20, FixturesDir: p.cfg.FixturesDir, Log: p.log,
 	})
 	if err != nil {
@@ -86,7 +86,7 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 	w.network = network.New(network.Options{
 		Store: p.store, Ceiling: p.cfg.Egress.EgressMode, Hosts: p.cfg.Egress.EgressAllow, Log: p.log,
 	})
-	proxy, err := egress.New(egress.Options{Policies: w.network, Recorder: w.network, Private: p.cfg.Egress.EgressAllowPrivate})
+	proxy, err := egress.New(egress.Options{Policies: w.network, Recorder: w.network, Private: p.cfg.Egress.EgressAllowPrivate, MaxBytes: p.cfg.Egress.EgressMaxMiB << 20})
 	if err != nil {
 		return nil, err
 	}
@@ -111,8 +111,8 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 		return nil, err
 	}
 	w.processor = turn.NewProcessor(turn.Options{
-		Store: p.store, Sandboxes: w.sandboxes, Agent: loop, Mirror: m, Signals: p.hub, Redactor: p.redact, Network: w.network,
-		Publisher: w.publisher(minted, info, m), Budgets: p.cfg.Limits.Budgets(), Worker: func() core.Worker { return *w.self.Load() }, Ready: w.sandboxes.Answers, Log: p.log,
+		Store: p.store, Sandboxes: w.sandboxes, Agent: loop, Mirror: publish.Marked{Mirror: m}, Signals: p.hub, Redactor: p.redact, Network: w.network,
+		Publisher: w.publisher(app, info, m), Budgets: p.cfg.Limits.Budgets(), Worker: func() core.Worker { return *w.self.Load() }, Ready: w.sandboxes.Answers, Log: p.log,
 	})
 	return w, nil
 }
@@ -130,25 +130,19 @@ func openApp(p *process) (*github.App, error) {
 	return app, nil
 }
 
-// redactedTokens is the App whose tokens the redactor knows before anybody has them. A refusal that
-// says that an installation has changed makes it stale: the webhook that should have said so may be off.
-type redactedTokens struct {
-	*github.App
-	redact *redact.Redactor
-	store  *store.Store
+// installationTokens are the App's. A refusal that says that an installation has changed makes it stale: the
+// webhook that should have said so may be off.
+type installationTokens struct {
+	*github.Tokens
+	store *store.Store
 }
 
 // Mint is the App's own.
-func (t redactedTokens) Mint(ctx context.Context, repo core.Repository, purpose core.TokenPurpose) (core.RepoToken, error) {
-	token, err := t.App.Mint(ctx, repo, purpose)
+func (t installationTokens) Mint(ctx context.Context, repo core.Repository, purpose core.TokenPurpose) (core.RepoToken, error) {
+	token, err := t.Tokens.Mint(ctx, repo, purpose)
 	switch core.CodeOf(err) {
 	case github.CodeInstallationRemoved, github.CodeInstallationSuspended, github.CodePermissionMissing:
-		if staleErr := t.store.InstallationChanged(ctx, repo.InstallationID); staleErr != nil {
-			return token, errors.Join(err, staleErr)
-		}
-	}
-	if err == nil {
-		t.redact.AddUntil(token.ExpiresAt, token.Value)
+		err = errors.Join(err, t.store.InstallationChanged(ctx, repo.InstallationID))
 	}
 	return token, err
 }
@@ -227,13 +221,13 @@ func (w *worker) reprobe(ctx context.Context) {
 }
 
 // publisher signs commits as the App's bot; when GitHub did not say who that is, by a plain name.
-func (w *worker) publisher(app redactedTokens, info github.AppInfo, m *mirror.Mirror) *publish.Service {
+func (w *worker) publisher(app *github.App, info github.AppInfo, m *mirror.Mirror) *publish.Service {
 	bot := publish.Identity{Name: "agent-sandboxing[bot]", Email: "agent-sandboxing[bot]@" + w.bases.NoreplyHost()}
 	if info.Slug != "" {
 		bot.Name, bot.Email = info.Committer()
 	}
 	return publish.New(publish.Options{
-		Store: w.store, Mirror: m, Tokens: app, PullRequests: app, Access: w.chat, Bot: bot,
+		Store: w.store, Mirror: m, Tokens: w.tokens, PullRequests: app, Access: w.chat, Bot: bot,
 		PublicURL: w.cfg.PublicURL, NoreplyHost: w.bases.NoreplyHost(), Log: w.log,
 		Redact: func(s string) string { clean, _ := w.redact.Text(s); return clean },
 	})
@@ -260,6 +254,7 @@ func (w *worker) run(ctx context.Context, alone bool) error {
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeWait)
 	defer cancel()
 	w.network.FlushAll(end) // nothing connects any more
+	w.tokens.Close(end)
 	if alone {
 		if removeErr := w.sandboxes.RemoveAll(end); removeErr != nil {
 			w.log.WarnContext(end, "remove containers", "error", removeErr)

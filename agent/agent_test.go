@@ -239,7 +239,7 @@ func TestRun_Limits(t *testing.T) {
 func TestRun_CancelDuringACommand(t *testing.T) {
 	t.Parallel()
 	b := setup(t, modeltest.Sequence(modeltest.Reply{Text: "I will wait.", Calls: []modeltest.Call{
-		call("bash", map[string]any{"command": "sleep 30"}),
+		call("bash", map[string]any{"command": "sleep 30 && touch late.txt"}),
 		call("write", map[string]any{"path": "never.txt", "content": "x"}),
 	}}), agent.Limits{}, nil)
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -248,13 +248,9 @@ func TestRun_CancelDuringACommand(t *testing.T) {
 			time.AfterFunc(20*time.Millisecond, func() { cancel(core.ErrCancelledByUser) })
 		}
 	}
-	start := time.Now()
 	_, err := b.run(ctx, "x")
 	if !errors.Is(err, core.ErrCancelledByUser) {
 		t.Fatalf("got %v", err)
-	}
-	if took := time.Since(start); took > 2*time.Second {
-		t.Errorf("cancel took %s", took)
 	}
 	if diff := cmp.Diff([]string{"bash cancelled", "write cancelled"}, b.rec.results()); diff != "" {
 		t.Error(diff)
@@ -262,8 +258,10 @@ func TestRun_CancelDuringACommand(t *testing.T) {
 	if b.rec.partial != "I will wait." {
 		t.Errorf("partial %q", b.rec.partial)
 	}
-	if _, err := os.Stat(filepath.Join(b.dir, "workspace", "repo", "never.txt")); err == nil {
-		t.Error("a call was executed after the cancel")
+	for name, what := range map[string]string{"late.txt": "the command went on", "never.txt": "a call was executed"} {
+		if _, err := os.Stat(filepath.Join(b.dir, "workspace", "repo", name)); err == nil {
+			t.Errorf("after the cancel %s", what)
+		}
 	}
 }
 

@@ -30,7 +30,7 @@ func messageTokens(m Message) int {
 	} else {
 		n += proseTokens(len(m.Text))
 	}
-	n += proseTokens(len(m.Reasoning.Replay))
+	n += proseTokens(len(m.Reasoning))
 	for _, c := range m.Calls {
 		n += messageOverhead + codeTokens(len(c.ID)+len(c.Name)+len(c.Arguments))
 	}

@@ -44,11 +44,12 @@ func (a *Agent) Compact(ctx context.Context, req core.CompactionRequest, ws core
 		core.Fail(core.Unavailable, core.CodeSummaryTimeout, "The model did not write the session's summary within a minute."))
 	defer cancel()
 	p := a.profiles[profileCompaction]
+	document := a.document(req, len(p.system))
 	resp, err := a.scribe.model.Stream(ctx, Request{Messages: []Message{
 		{Role: System, Text: p.system},
-		{Role: User, Text: a.document(req, len(p.system))},
+		{Role: User, Text: document},
 	}}, Listener{Retry: rec.ModelRetry})
-	made.Usage = spentOn(ctx, resp, err, a.scribe.prices)
+	made.Usage = used(ctx, resp, err, a.scribe.prices, func(u core.Usage) *float64 { return a.guessSummary(u, len(document)) })
 	// The answer is paid for; what this says keeps the next request back, not this summary.
 	_ = rec.Spent(parent, made.Usage)
 	if err == nil {
@@ -77,6 +78,20 @@ func (a *Agent) affords(ctx context.Context, req core.CompactionRequest, rec cor
 		return limitReached("its cost")
 	}
 	return rec.Spent(ctx, core.Usage{})
+}
+
+// guessSummary is what a summary counts as whose cost nobody tells.
+func (a *Agent) guessSummary(u core.Usage, document int) *float64 {
+	prices := a.scribe.prices
+	switch {
+	case prices == nil && !a.limits.CostKnown:
+		return nil
+	case prices == nil:
+		prices = assumed()
+	}
+	u.PromptTokens = max(u.PromptTokens, int64(proseTokens(document)))
+	cost := prices.cost(u)
+	return &cost
 }
 
 // document is one turn as material: the model is to describe it, not to go on with it.

@@ -220,6 +220,28 @@ func TestCompact_AnotherModelMayWriteIt(t *testing.T) {
 	}
 }
 
+// A cap holds against summaries that break off, whose cost nobody tells.
+func TestCompact_WhatBrokeOffCountsUnderACap(t *testing.T) {
+	t.Parallel()
+	broken := modelFunc(func(context.Context, Request) (Response, error) {
+		return Response{}, core.Fail(core.Unavailable, core.CodeModelStreamError, "Broken.")
+	})
+	for _, prices := range []*Prices{nil, {Input: 2}} {
+		a, err := New(Options{Model: broken, Tools: toolset(nil), Redactor: redact.New(), Prices: prices, Limits: Limits{CostKnown: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var recorded core.Usage
+		got := a.Compact(t.Context(), completed(""), tree{}, nobody{spent: func(u core.Usage) error {
+			recorded = recorded.Add(u)
+			return nil
+		}})
+		if u := got.Usage; u.CostSource != core.CostUnknown || u.CostUSD == nil || *u.CostUSD <= 0 || recorded.CostUSD == nil || *recorded.CostUSD != *u.CostUSD {
+			t.Errorf("with prices %v: %+v, recorded %+v", prices, u, recorded)
+		}
+	}
+}
+
 func TestCompact_EndsWithTheWorkerAndAfterAMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

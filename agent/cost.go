@@ -35,54 +35,72 @@ func priced(resp Response, prices *Prices) core.Usage {
 	return u
 }
 
-// spend counts what a response cost and has it recorded. It fails when that cost had to be known and
-// is not; the response is then not acted upon.
-func (r *run) spend(ctx context.Context, resp Response) error {
-	u := priced(resp, r.prices)
-	if u.CostUSD != nil {
-		r.dearest = max(r.dearest, *u.CostUSD)
+// assumed are the prices of a request on which nobody has put one: as dear as models are. A cap has to hold
+// against requests that are cancelled before it is told what such a request costs.
+func assumed() *Prices { return &Prices{Input: 15, Output: 75, Cached: 15} }
+
+// used is what one request counts as. One that broke off, or whose cost nobody tells, may be charged for all
+// the same: guess says for how much, nil when that is nobody's concern. One that was refused or never arrived
+// counts nothing.
+func used(ctx context.Context, resp Response, err error, prices *Prices, guess func(core.Usage) *float64) core.Usage {
+	u := core.Usage{CostSource: core.CostUnknown}
+	if code := core.CodeOf(err); err == nil {
+		u = priced(resp, prices)
+	} else if ctx.Err() == nil && code != core.CodeModelStreamError && code != core.CodeModelTimeout {
+		return core.Usage{}
+	}
+	if u.CostSource == core.CostUnknown {
+		u.CostUSD = guess(u)
+	}
+	return u
+}
+
+// count adds up what a request used and has it recorded; heard is what came of its answer, in bytes. It
+// fails when the cost had to be known and is not; the response is then not acted upon.
+func (r *run) count(ctx context.Context, resp Response, err error, heard int) error {
+	u := used(ctx, resp, err, r.prices, func(u core.Usage) *float64 { return r.guess(u, heard) })
+	if u == (core.Usage{}) {
+		return nil
 	}
 	r.charge(u, r.rec.Spent(ctx, u))
-	if u.CostSource == core.CostUnknown && r.limits.CostKnown {
+	if err == nil && u.CostSource == core.CostUnknown && r.limits.CostKnown {
 		return core.Fail(core.Unavailable, core.CodeCostUnknown,
 			"The model's provider did not say what a request cost, and this installation caps the cost. The changes so far are kept. Ask the operator to check the model's prices.")
 	}
 	return nil
 }
 
-// lost notes a request that ended without an answer but may be charged for. Its cost stays unknown, but
-// it counts: caps would not hold against requests that are cancelled again and again. heard is what came
-// of the answer, in bytes.
-func (r *run) lost(ctx context.Context, err error, heard int) {
-	u := spentOn(ctx, Response{}, err, nil)
-	if u == (core.Usage{}) {
-		return
+// guess is what a request counts as whose cost nobody tells: by the operator's prices, else as much as the
+// dearest of the turn, else, under a cap, by assumed prices.
+func (r *run) guess(u core.Usage, heard int) *float64 {
+	prices := r.prices
+	if prices == nil {
+		if dearest := r.payer().dearest; dearest != nil || !r.limits.CostKnown {
+			return dearest
+		}
+		prices = assumed()
 	}
-	cost := r.dearest
-	if r.prices != nil {
-		cost = r.prices.cost(core.Usage{PromptTokens: int64(r.meter.size(r.messages)), CompletionTokens: int64(proseTokens(heard))})
+	if u.PromptTokens == 0 {
+		u.PromptTokens = int64(r.meter.size(r.messages))
 	}
-	if cost > 0 {
-		u.CostUSD = &cost
-	}
-	r.charge(u, r.rec.Spent(ctx, u))
+	u.CompletionTokens = max(u.CompletionTokens, int64(proseTokens(heard)))
+	cost := prices.cost(u)
+	return &cost
 }
 
-// spentOn is what a request used. One that ended without an answer may be charged for all the same,
-// unless it was refused or never arrived.
-func spentOn(ctx context.Context, resp Response, err error, prices *Prices) core.Usage {
-	code := core.CodeOf(err)
-	switch {
-	case err == nil:
-		return priced(resp, prices)
-	case ctx.Err() != nil, code == core.CodeModelStreamError, code == core.CodeModelTimeout:
-		return core.Usage{CostSource: core.CostUnknown}
+// payer is the run that pays: of a subagent the one that asked for it.
+func (r *run) payer() *run {
+	for r.parent != nil {
+		r = r.parent
 	}
-	return core.Usage{}
+	return r
 }
 
 // charge counts a usage where it was used and, of a subagent, where it is paid for.
 func (r *run) charge(u core.Usage, spent error) {
+	if p := r.payer(); u.CostSource != core.CostUnknown && u.CostUSD != nil && (p.dearest == nil || *u.CostUSD > *p.dearest) {
+		p.dearest = u.CostUSD
+	}
 	for ; r != nil; r = r.parent {
 		r.result.Usage, r.spent = r.result.Usage.Add(u), spent
 	}
@@ -90,11 +108,9 @@ func (r *run) charge(u core.Usage, spent error) {
 
 // mayAsk says whether the money allows another request.
 func (r *run) mayAsk() error {
+	r = r.payer()
 	if r.spent != nil {
 		return r.spent
-	}
-	if r.parent != nil {
-		return r.parent.mayAsk()
 	}
 	if cost := r.result.Usage.CostUSD; r.limits.CostUSD > 0 && cost != nil && *cost >= r.limits.CostUSD {
 		return limitReached("it cost " + core.Dollars(*cost) + " of the " + core.Dollars(r.limits.CostUSD) + " that one message may")

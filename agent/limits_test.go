@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -17,6 +18,17 @@ import (
 // look is one step of work that costs money.
 func look(n int, usd float64) modeltest.Reply {
 	return modeltest.Reply{Calls: []modeltest.Call{call("ls", map[string]any{"limit": n})}, Cost: usd}
+}
+
+// onRequest is a script that somebody watches.
+type onRequest struct {
+	modeltest.Script
+	heard func(modeltest.Request)
+}
+
+func (s onRequest) Reply(req modeltest.Request) modeltest.Reply {
+	s.heard(req)
+	return s.Script.Reply(req)
 }
 
 func (b *bench) runWith(ctx context.Context, limits core.TurnLimits) (core.TurnResult, error) {
@@ -105,8 +117,8 @@ func TestLimits_AnUnknownCostEndsACappedTurn(t *testing.T) {
 			if core.CodeOf(err) != core.CodeCostUnknown || got.Steps != 2 {
 				t.Errorf("%v after %d steps", err, got.Steps)
 			}
-			if u := got.Usage; u.CostSource != core.CostUnknown || u.CostUSD == nil || *u.CostUSD != 0.25 {
-				t.Errorf("usage %+v: want what is known, marked as unknown", u)
+			if u := got.Usage; u.CostSource != core.CostUnknown || u.CostUSD == nil || *u.CostUSD != 0.5 {
+				t.Errorf("usage %+v: want the unknown one as dear as the known, and the sum marked", u)
 			}
 			if diff := cmp.Diff([]string{"ls ok empty"}, b.rec.results()); diff != "" {
 				t.Error(diff)
@@ -177,6 +189,56 @@ func TestLimits_ARequestThatBrokeOffCounts(t *testing.T) {
 			t.Errorf("usage %+v for %v bytes that were sent", u, sent)
 		}
 		if diff := cmp.Diff(u, b.rec.spent); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("by assumed prices where nobody has told any", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, modeltest.Sequence(broken), agent.Limits{CostUSD: 1, CostKnown: true}, nil)
+		got, _ := b.run(t.Context(), "x")
+		sent := float64(len(b.server.Journal()[0].Body["messages"]) + len(b.server.Journal()[0].Body["tools"]))
+		u := got.Usage
+		if u.CostSource != core.CostUnknown || u.CostUSD == nil || *u.CostUSD < sent/6*15e-6 || *u.CostUSD > sent/3*15e-6 {
+			t.Errorf("usage %+v for %v bytes that were sent", u, sent)
+		}
+		if diff := cmp.Diff(u, b.rec.spent); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("but not where no money is capped", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, modeltest.Sequence(broken), agent.Limits{}, nil)
+		if got, _ := b.run(t.Context(), "x"); got.Usage != (core.Usage{CostSource: core.CostUnknown}) {
+			t.Errorf("usage %+v", got.Usage)
+		}
+	})
+	t.Run("of a subagent", func(t *testing.T) {
+		t.Parallel()
+		ask := modeltest.Reply{Calls: []modeltest.Call{call("subagent", map[string]any{"task": "Where is x?"})}, Cost: 0.25}
+		b := setup(t, modeltest.Sequence(ask, broken, modeltest.Reply{Text: "Done.", Cost: 0.1}), agent.Limits{CostUSD: 5, CostKnown: true}, nil)
+		got, err := b.run(t.Context(), "x")
+		if u := got.Usage; err != nil || u.CostSource != core.CostUnknown || u.CostUSD == nil || math.Abs(*u.CostUSD-0.6) > 1e-9 {
+			t.Errorf("%v, usage %+v, want $0.60", err, u)
+		}
+		if diff := cmp.Diff(got.Usage, b.rec.spent); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("of a subagent that is cancelled", func(t *testing.T) {
+		t.Parallel()
+		ask := modeltest.Reply{Calls: []modeltest.Call{call("subagent", map[string]any{"task": "Where is x?"})}, Cost: 0.25}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		script := onRequest{modeltest.Sequence(ask, modeltest.Reply{Text: "x", Fault: modeltest.Hang}), func(req modeltest.Request) {
+			if len(req.Tools) == 4 {
+				cancel(core.ErrCancelledByUser)
+			}
+		}}
+		b := setup(t, script, agent.Limits{CostUSD: 5, CostKnown: true}, nil)
+		got, err := b.run(ctx, "x")
+		if u := got.Usage; !errors.Is(err, core.ErrCancelledByUser) || u.CostUSD == nil || math.Abs(*u.CostUSD-0.5) > 1e-9 {
+			t.Errorf("%v, usage %+v, want $0.50", err, u)
+		}
+		if diff := cmp.Diff(got.Usage, b.rec.spent); diff != "" {
 			t.Error(diff)
 		}
 	})

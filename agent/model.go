@@ -46,14 +46,7 @@ type Message struct {
 	Text      string
 	Calls     []ToolCall
 	CallID    string
-	Reasoning Reasoning // of the Response that the message came from, unchanged
-}
-
-// Reasoning is what a model thought before it answered. Some models want it back with the message
-// for as long as the turn lasts; it is no part of the conversation otherwise.
-type Reasoning struct {
-	Text   string          // for the trace
-	Replay json.RawMessage // the Model's own form; nil when nothing goes back
+	Reasoning json.RawMessage // of the Response that the message came from, unchanged
 }
 
 // ToolCall is what the model wants done. Arguments is its text, which may be no valid JSON.
@@ -88,17 +81,7 @@ type Response struct {
 	Model      string // as the provider names it, "" when it did not
 	Usage      core.Usage
 	UsageKnown bool // the provider sent a usage record
-	CostSource CostSource
-
-	Reasoning  Reasoning
-	Provider   string // who served it, as a router names it; "" when nobody said
-	Generation string // the provider's id of this completion, "" when it gave none
+	// Reasoning is what the model thought before it answered, in the Model's own form, where it wants
+	// that back with the message for as long as the turn lasts; nil where it does not.
+	Reasoning json.RawMessage
 }
-
-// CostSource says whether Usage.CostUSD of a Response can be believed.
-type CostSource string
-
-const (
-	CostKnown   CostSource = "known"   // the provider said it
-	CostUnknown CostSource = "unknown" // nobody did; CostUSD is nil, which is not zero
-)

@@ -218,15 +218,15 @@ func TestPeer_OneRequest(t *testing.T) {
 	if diff := cmp.Diff(want, got.Calls); diff != "" {
 		t.Error(diff)
 	}
-	if got.Text != "I look at two things." || got.Reasoning.Text != "Two files matter." || string(got.Reasoning.Replay) != `"Two files matter."` {
+	if got.Text != "I look at two things." || string(got.Reasoning) != `"Two files matter."` {
 		t.Errorf("%+v", got)
 	}
-	if !got.UsageKnown || got.CostSource != agent.CostUnknown || got.Generation == "" {
+	if !got.UsageKnown || got.Usage.CostUSD != nil {
 		t.Errorf("%+v", got)
 	}
 
 	got, err = ask("/api/v1", openai.Options{Dialect: openai.DialectOpenRouter, Effort: "low", Providers: []string{"one"}}, "make the greeting louder")
-	if err != nil || got.Provider != "vendor" || !strings.HasPrefix(got.Generation, "gen-") {
+	if err != nil || got.Model != "vendor/model" || !got.UsageKnown {
 		t.Errorf("%+v, %v", got, err)
 	}
 

@@ -28,8 +28,8 @@ type run struct {
 	partial  partial
 	repeats  repeats
 	prices   *Prices
-	dearest  float64 // of the requests so far, in dollars
-	spent    error   // what the last Spent said: no further request when it is not nil
+	dearest  *float64 // of the turn's requests so far, in dollars; nil while no cost is known
+	spent    error    // what the last Spent said: no further request when it is not nil
 	result   core.TurnResult
 	parent   *run // of a subagent: the run that pays for it
 
@@ -68,7 +68,7 @@ func (r *run) loop(ctx context.Context) error {
 		if err := checkMessages(r.messages); err != nil {
 			return core.Fail(core.Internal, "context_invalid", "The conversation with the model broke its own rules.").Because(err)
 		}
-		if err := r.mayAsk(); err != nil {
+		if err := cmp.Or(ctx.Err(), r.mayAsk()); err != nil {
 			return r.ending(ctx, err)
 		}
 		r.result.Steps++
@@ -98,8 +98,8 @@ func (r *run) ask(ctx context.Context) (Response, error) {
 		Text:  r.partial.add,
 		Retry: r.rec.ModelRetry,
 	})
+	counted := r.count(ctx, resp, err, r.partial.text.Len()-before)
 	if err != nil {
-		r.lost(ctx, err, r.partial.text.Len()-before)
 		return Response{}, err
 	}
 	if resp.Model != "" {
@@ -107,7 +107,7 @@ func (r *run) ask(ctx context.Context) (Response, error) {
 	}
 	r.meter.calibrate(resp.Usage, len(r.messages))
 	r.result.Context.Tokens = resp.Usage.PromptTokens
-	return resp, r.spend(ctx, resp)
+	return resp, counted
 }
 
 // refusedFinish maps the ways of stopping that leave nothing to go on with.

@@ -87,7 +87,8 @@ type Compaction struct {
 	Usage   Usage
 }
 
-// Usage counts tokens and money of model requests; CostUSD is nil when no part of it is known.
+// Usage counts tokens and money of model requests; CostUSD is nil when no part of it is known
+// or has to be estimated.
 type Usage struct {
 	PromptTokens     int64    `json:"prompt_tokens"`
 	CachedTokens     int64    `json:"cached_tokens"` // inside PromptTokens
@@ -125,6 +126,7 @@ type PublishResult struct {
 	Files     int
 	Additions int
 	Deletions int
+	Draft     bool
 	LeftOut   []string // paths that the publish set excluded, with the rule
 	Merged    int      // commits of others on the branch that were merged with the session's work
 }

@@ -31,7 +31,7 @@ type CostSource string
 const (
 	CostByProvider CostSource = "provider" // the provider said it
 	CostByPrice    CostSource = "price"    // reckoned from tokens and configured prices
-	CostUnknown    CostSource = "unknown"  // of a part at least; what is known is a lower bound
+	CostUnknown    CostSource = "unknown"  // of a part at least, which is estimated or, where no money is capped, left out
 )
 
 // Add is the sum of two usages.

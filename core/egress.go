@@ -17,6 +17,8 @@ type EgressPolicy struct {
 	Mode EgressMode
 	// Hosts are names in lower case, or *.name for every name below it. Used by EgressAllowlist only.
 	Hosts []string
+	// Moved is what the session's connections that are over have sent and received, in bytes.
+	Moved int64
 }
 
 // EgressRecord is one decision about one connection, written when it is over or refused.

@@ -22,6 +22,8 @@ func EgressReason(rule string) string {
 		return "What is allowed could not be read at that moment."
 	case "too_many_connections":
 		return "Too many connections were open."
+	case "traffic_spent":
+		return "The session has sent and received as much as one may (EGRESS_MAX_MIB)."
 	case "nothing_asked":
 		return "The program went away before it had asked for anything."
 	case "not_tls":

@@ -253,7 +253,7 @@ type SummaryUpdated struct {
 
 // PublicationChanged has the new step of a publish (types publication_requested,
 // publication_committed, publication_pushed, publication_unchanged, publication_waiting,
-// publication_failed). Until is when one that waits goes on.
+// publication_cancel_requested, publication_failed). Until is when one that waits goes on.
 type PublicationChanged struct {
 	Type          EventType     `json:"-"`
 	PublicationID PublicationID `json:"publication_id"`
@@ -281,7 +281,17 @@ type PullRequestChanged struct {
 	URL           string        `json:"url"`
 	HeadSHA       string        `json:"head_sha"`
 	Files         int           `json:"files"`
+	Draft         bool          `json:"draft,omitempty"`
+	Behind        int           `json:"behind,omitempty"` // commits of the base that it has not
 	LeftOut       []string      `json:"left_out,omitempty"`
+}
+
+// PullRequestMoved: a publish found that people had closed or merged the pull request, or opened it again (types
+// pull_request_closed, pull_request_merged, pull_request_reopened).
+type PullRequestMoved struct {
+	State  string `json:"-"` // open, closed, merged
+	Number int    `json:"number"`
+	URL    string `json:"url"`
 }
 
 func (SessionCreated) EventType() EventType         { return "session_created" }
@@ -329,6 +339,16 @@ func (e PullRequestChanged) EventType() EventType {
 	return "pull_request_updated"
 }
 
+func (e PullRequestMoved) EventType() EventType {
+	switch e.State {
+	case PullMerged:
+		return "pull_request_merged"
+	case PullClosed:
+		return "pull_request_closed"
+	}
+	return "pull_request_reopened"
+}
+
 // Types of PublicationChanged.
 const (
 	EventPublicationRequested EventType = "publication_requested"
@@ -336,5 +356,6 @@ const (
 	EventPublicationPushed    EventType = "publication_pushed"
 	EventPublicationUnchanged EventType = "publication_unchanged"
 	EventPublicationWaiting   EventType = "publication_waiting"
+	EventPublicationCancel    EventType = "publication_cancel_requested"
 	EventPublicationFailed    EventType = "publication_failed"
 )

@@ -65,4 +65,6 @@ type ChangedFile struct {
 	Additions int    `json:"additions"`
 	Deletions int    `json:"deletions"`
 	Binary    bool   `json:"binary,omitempty"`
+	// Rule keeps the path out of a publish until a person takes it in; "" for none.
+	Rule string `json:"rule,omitempty"`
 }

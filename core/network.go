@@ -44,6 +44,11 @@ func (p EgressPolicy) Listed(host string) bool {
 	})
 }
 
+// Under is p below the operator's: the stricter mode, and the operator's hosts beside p's.
+func (p EgressPolicy) Under(ceiling EgressMode, operator []string) EgressPolicy {
+	return EgressPolicy{Mode: p.Mode.Within(ceiling), Hosts: slices.Concat(operator, p.Hosts)}
+}
+
 // MaxEgressHosts bounds a repository's list of hosts.
 const MaxEgressHosts = 200
 

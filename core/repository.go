@@ -77,6 +77,7 @@ const (
 type RepoToken struct {
 	Value     string
 	Purpose   TokenPurpose
+	MintedAt  time.Time
 	ExpiresAt time.Time
 }
 

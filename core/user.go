@@ -119,7 +119,6 @@ type AuditEntry struct {
 	Action  string
 	Session SessionID
 	Detail  string
-	At      time.Time
 }
 
 // AuditRow is an entry as it is read.

@@ -173,12 +173,16 @@ type SearchResult struct {
 // PlatformWorkspace adds what only the platform may ask of a sandbox. The agent never gets it.
 type PlatformWorkspace interface {
 	Workspace
-	// Checkout builds RepoDir as a repository from one pack: branch made at base, remote token-free.
+	// Checkout builds RepoDir as a repository from one pack, its index before it: branch made at base,
+	// remote token-free.
 	// It refuses (checkout_exists) when RepoDir already holds a repository: a session's workspace is
 	// never reset.
 	Checkout(ctx context.Context, spec Checkout, pack io.Reader) error
 	// GitState reads branch, HEAD and dirtiness of RepoDir.
 	GitState(ctx context.Context) (GitState, error)
+	// SwitchBranch puts a work tree that is not dirty on a branch of RepoDir, without running anything
+	// of the repository's. A branch that is missing is made at HEAD.
+	SwitchBranch(ctx context.Context, branch string) error
 	// Snapshot records the work tree with a git directory of its own, and writes a thin pack of its
 	// objects minus the base to pack.
 	Snapshot(ctx context.Context, pack io.Writer) (Snapshot, error)
@@ -199,6 +203,9 @@ type Checkout struct {
 	BaseRef   string   // base branch name, kept as refs/remotes/origin/<BaseRef>
 	RemoteURL string   // token-free
 	Shallow   []string // commits whose parents are not in the pack
+	// IndexBytes is the length of the pack's index, which comes before the pack: the sandbox need not
+	// unpack every object to make one.
+	IndexBytes int64
 }
 
 // GitState is what git in the sandbox says of RepoDir; untrusted, used only to refuse.

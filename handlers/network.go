@@ -52,7 +52,7 @@ func (h *Handlers) Network(c echo.Context) error {
 		return c.JSON(http.StatusOK, networkJSON(v))
 	}
 	p := pages.NetworkLogProps{Layout: h.Frame(c, "Network of "+v.Session.Title, "sessions"), Session: v.Session.Title, Network: v.network()}
-	p.Network.Live = false
+	p.Network.Live, p.Network.AllURL = false, ""
 	return Page(c, http.StatusOK, pages.NetworkLog(p))
 }
 

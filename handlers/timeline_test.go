@@ -444,11 +444,11 @@ func TestTimeline_ALimitOffersToGoOnUntilSomethingDoes(t *testing.T) {
 	})
 }
 
-func TestUsageText_SaysWhatIsOnlyALowerBound(t *testing.T) {
+func TestUsageText_SaysWhatIsOnlyAnEstimate(t *testing.T) {
 	t.Parallel()
 	cost := 1.2
 	for source, want := range map[core.CostSource]string{
-		core.CostByProvider: "1.0k in · 50 out · $1.20 · m", core.CostByPrice: "1.0k in · 50 out · $1.20 · m", core.CostUnknown: "1.0k in · 50 out · at least $1.20 · m",
+		core.CostByProvider: "1.0k in · 50 out · $1.20 · m", core.CostByPrice: "1.0k in · 50 out · $1.20 · m", core.CostUnknown: "1.0k in · 50 out · about $1.20 · m",
 	} {
 		if got := usageText(core.Usage{PromptTokens: 1000, CompletionTokens: 50, CostUSD: &cost, CostSource: source}, "m"); got != want {
 			t.Errorf("%s: %q, want %q", source, got, want)

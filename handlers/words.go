@@ -87,7 +87,7 @@ func usageText(u core.Usage, model string) string {
 	if u.CostUSD != nil {
 		cost := core.Dollars(*u.CostUSD)
 		if u.CostSource == core.CostUnknown {
-			cost = "at least " + cost
+			cost = "about " + cost
 		}
 		parts = append(parts, cost)
 	}

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"time"
 
 	"agent-sandboxing/core"
@@ -66,22 +65,17 @@ func (p *provision) resume(ctx context.Context, ws core.PlatformWorkspace) error
 		return core.Fail(core.Conflict, "wrong_branch_dirty",
 			"The workspace has changes on another branch than the session's, so nothing was touched. Start a new session from the base branch; the last captured diff stays readable here.")
 	}
-	// Without the branch, the commit that the work tree shows becomes it: the files stay as they are.
-	// The repository's hooks are not the platform's business.
-	const git = "git -c core.hooksPath=/dev/null switch"
-	if err := p.save(ctx, core.CommandStarted{Name: "git switch"}); err != nil {
+	name, began := "git switch", time.Now()
+	if err := p.save(ctx, core.CommandStarted{Name: name}); err != nil {
 		return err
 	}
-	result, err := ws.Run(ctx, core.Command{Shell: fmt.Sprintf("%[1]s -- '%[2]s' || %[1]s -c '%[2]s'", git, branch)})
-	if err != nil {
+	failed := ws.SwitchBranch(ctx, branch)
+	finished := core.CommandFinished{Name: name, Ms: time.Since(began).Milliseconds()}
+	if failed != nil {
+		finished.Exit = 1
+	}
+	if err := p.save(ctx, finished); err != nil {
 		return err
 	}
-	if err := p.save(ctx, core.CommandFinished{Name: "git switch", Exit: result.Exit, Ms: result.Duration.Milliseconds()}); err != nil {
-		return err
-	}
-	if result.Exit != 0 {
-		return core.Fail(core.Conflict, "branch_switch_failed",
-			"The workspace is on another branch and git could not switch it back. Start a new session from the base branch; the last captured diff stays readable here.")
-	}
-	return nil
+	return failed
 }

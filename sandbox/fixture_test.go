@@ -19,6 +19,7 @@ import (
 	"agent-sandboxing/sandbox"
 	"agent-sandboxing/sandbox/docker"
 	"agent-sandboxing/sandbox/docker/dockertest"
+	"agent-sandboxing/sandbox/sandboxtest"
 )
 
 // fixture is a service on real Docker with one session that a worker has claimed.
@@ -300,6 +301,7 @@ func (r *rows) types(id core.SessionID) []string {
 type source struct {
 	dir, head string
 	pack      []byte
+	index     int64 // bytes of pack that are its index
 	refuse    error
 	hang      bool
 
@@ -323,12 +325,7 @@ func (s *source) commit(t testing.TB) {
 	s.git(t, "add", ".")
 	s.git(t, "-c", "user.name=Test", "-c", "user.email=test@example.com", "commit", "-q", "-m", "files")
 	s.head = strings.TrimSpace(s.git(t, "rev-parse", "HEAD"))
-	command := exec.CommandContext(t.Context(), "git", "-C", s.dir, "pack-objects", "--stdout", "--revs", "-q")
-	command.Stdin = strings.NewReader(s.head + "\n")
-	var err error
-	if s.pack, err = command.Output(); err != nil {
-		t.Fatalf("git pack-objects: %v", err)
-	}
+	s.pack, s.index = sandboxtest.Pack(t, s.dir, s.head)
 }
 
 func (s *source) git(t testing.TB, args ...string) string {
@@ -347,7 +344,7 @@ func (s *source) Checkout(_ context.Context, session core.ChatSession, again boo
 	if s.refuse != nil {
 		return core.Checkout{}, nil, s.refuse
 	}
-	spec := core.Checkout{BaseSHA: s.head, Branch: session.Branch, BaseRef: "main", RemoteURL: "https://github.example/octo/demo.git"}
+	spec := core.Checkout{BaseSHA: s.head, Branch: session.Branch, BaseRef: "main", RemoteURL: "https://github.example/octo/demo.git", IndexBytes: s.index}
 	if s.hang {
 		r, _ := io.Pipe()
 		return spec, r, nil

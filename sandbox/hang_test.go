@@ -48,6 +48,49 @@ func TestSweep_AStopThatFailsHoldsUpNobody(t *testing.T) {
 	runtime.setRefuse(nil)
 }
 
+// Who waits for room gets it from the next one when the first does not stop.
+func TestAcquire_AStopThatFailsCostsNobodyTheirTurn(t *testing.T) {
+	t.Parallel()
+	runtime := newShelf(t)
+	f := setup(t, func(o *sandbox.Options) { o.Runtime, o.MaxRunning = runtime, 2 })
+	stuck, other := f.claim, f.newClaim()
+	for _, claim := range []core.Claim{stuck, other} {
+		f.Release(t.Context(), claim, f.acquire(t, claim))
+		f.store.own(claim.Session.ID, "")
+	}
+	ref := f.store.box(t, stuck.Session.ID).RuntimeRef
+	runtime.setRefuse(func(verb, of string) error {
+		if verb == "stop" && of == ref {
+			return errors.New("it hangs in the kernel")
+		}
+		return nil
+	})
+	third := f.newClaim()
+	f.Release(t.Context(), third, f.acquire(t, third))
+	if box := f.store.box(t, other.Session.ID); box.State != core.SandboxStopped {
+		t.Errorf("the one that can be stopped is %s", box.State)
+	}
+	runtime.setRefuse(nil)
+}
+
+// What a host has left is first heard from a sandbox on it. The pool's first one must not be the one
+// that takes it.
+func TestPool_KeepsTheReserveOfAHostThatNobodyHasSeen(t *testing.T) {
+	t.Parallel()
+	f := setup(t, func(o *sandbox.Options) { o.Runtime, o.Warm, o.DiskReserve = newShelf(t), 3, 1<<60 })
+	if err := f.TendPool(t.Context()); core.CodeOf(err) != "disk_low" {
+		t.Errorf("the first look says %v", err)
+	}
+	for range 2 {
+		if err := f.TendPool(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if left := f.members(t); len(left) != 0 {
+		t.Errorf("the pool has %+v", left)
+	}
+}
+
 func TestRetries_AreSpreadOut(t *testing.T) {
 	t.Parallel()
 	r := sandbox.NewRetries()

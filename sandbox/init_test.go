@@ -52,10 +52,10 @@ while True: x.append(bytearray(8 << 20))'`})
 	switch {
 	case err != nil:
 		wantCode(t, err, "sandbox_lost")
-		if dockertest.Runtime() == "runc" || box.State != core.SandboxFailed || !strings.Contains(box.FailureText, "memory") {
+		if dockertest.Runtime() == "runc" || !strings.Contains(core.MessageOf(err), "memory") || box.State != core.SandboxFailed || !strings.Contains(box.FailureText, "memory") {
 			t.Errorf("%v; afterwards %+v", err, box)
 		}
-	case !result.OOMKilled && dockertest.Runtime() == "runc" || result.Exit == 0:
+	case !result.OOMKilled || result.MemoryLimit <= 0 || result.Exit != 137:
 		t.Errorf("%+v", result)
 	}
 	if got := f.turn(t, f.reclaim(f.claim), "cat new.txt"); got != "work" {

@@ -130,11 +130,6 @@ func (s *Service) fill(ctx context.Context, host, spec string) (bool, error) {
 	} else if err != nil {
 		return false, err
 	}
-	if err := s.admit(ctx, true); core.CodeOf(err) == "disk_low" {
-		return false, nil
-	} else if err != nil {
-		return false, err
-	}
 	over, err := s.takePlace(ctx)
 	defer s.startedOne()
 	if err != nil || over > 0 {
@@ -171,19 +166,15 @@ func (s *Service) warmUp(ctx context.Context, m *core.PoolMember) error {
 		return err
 	}
 	m.Volume, m.Image = there.Volume, there.ImageID
-	stream, err := s.runtime.Attach(ctx, m.RuntimeRef)
+	client, err := Launch(ctx, s.runtime, m.RuntimeRef, toolbox.Options{})
 	if err != nil {
 		return err
 	}
-	if err := s.runtime.Start(ctx, m.RuntimeRef); err != nil {
-		_ = stream.Close()
+	s.hear(ctx, client)
+	if err := errors.Join(client.Ping(ctx), client.Close()); err != nil {
 		return err
 	}
-	client, err := toolbox.Dial(ctx, stream, toolbox.Options{})
-	if err != nil {
-		return err
-	}
-	return errors.Join(client.Ping(ctx), client.Close())
+	return s.admit(ctx, true) // the first thing that is heard of a host may be that it is full
 }
 
 // discardMember removes a member and whatever was made of it. A worker that dies on the way leaves
@@ -240,13 +231,17 @@ func (s *Service) shrinkPool(ctx context.Context, n int) (stopped int, err error
 			continue
 		}
 		mine, err := s.store.DiscardMember(ctx, m.ID)
-		if err == nil && mine {
-			err = s.runtime.Stop(ctx, m.RuntimeRef)
-			stopped++
-		}
-		if err != nil && core.CodeOf(err) != "sandbox_lost" {
+		if err != nil {
 			return stopped, err
 		}
+		if !mine {
+			continue
+		}
+		if err := s.end(ctx, m.RuntimeRef); err != nil { // another one may obey
+			s.log.WarnContext(ctx, "stop pool member for room", "error", err, "sandbox_id", m.ID)
+			continue
+		}
+		stopped++
 	}
 	return stopped, nil
 }

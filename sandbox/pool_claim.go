@@ -6,12 +6,14 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"agent-sandboxing/core"
 	"agent-sandboxing/sandbox/toolbox"
 )
 
-// helloWithin is how long a member may take to answer when it is claimed. A new container is made in
-// less than anybody would wait for one that is stuck.
+// helloWithin is how long a toolbox that runs already may take to answer. A new container is made in less
+// than anybody would wait for one that is stuck.
 const helloWithin = 2 * time.Second
 
 var (
@@ -29,6 +31,11 @@ func (p *provision) warmed(ctx context.Context) (*toolbox.Client, error) {
 	if err != nil { // the way to a new container meets it too, and records it
 		return nil, nil //nolint:nilerr // see above
 	}
+	var now string // what a new container would be made with; the daemon is asked meanwhile
+	var unknown error
+	var look sync.WaitGroup
+	look.Go(func() { now, unknown = p.runtime.Fingerprint(ctx, p.poolSpec("")) })
+	defer look.Wait()
 	box, err := p.store.ClaimMember(ctx, p.claim.Lease, spec, core.Sandbox{
 		SessionID:  p.claim.Session.ID,
 		State:      core.SandboxCreating,
@@ -40,10 +47,6 @@ func (p *provision) warmed(ctx context.Context) (*toolbox.Client, error) {
 		return nil, err
 	}
 	p.box = *box
-	var now string // what a new container would be made with
-	var unknown error
-	var look sync.WaitGroup
-	look.Go(func() { now, unknown = p.runtime.Fingerprint(ctx, p.poolSpec("")) })
 	ws, err := p.greet(ctx)
 	look.Wait()
 	if err == nil && (unknown != nil || now != spec) {
@@ -69,31 +72,36 @@ func (s *Service) expected(ctx context.Context) (string, error) {
 // greet attaches to a claimed member, which must answer and must be as it was made: no process but
 // the toolbox, no file.
 func (p *provision) greet(ctx context.Context) (*toolbox.Client, error) {
-	stream, err := p.runtime.Attach(ctx, p.box.RuntimeRef)
+	o := p.terms(p.box.RuntimeRef)
+	o.HelloTimeout = helloWithin
+	ws, err := Attach(ctx, p.runtime, p.box.RuntimeRef, o)
 	if err != nil {
 		return nil, err
 	}
-	ws, err := toolbox.Dial(ctx, stream, toolbox.Options{HelloTimeout: helloWithin, Budget: p.budget()})
-	if err != nil {
-		return nil, err
-	}
-	killed, err := ws.KillAll(ctx)
-	for _, dir := range []string{core.RepoDir, "/tmp"} {
-		if err != nil {
-			break
-		}
-		var found core.Listing
-		found, err = ws.List(ctx, dir, 1)
-		killed += len(found.Entries)
-	}
-	if err == nil && killed > 0 {
-		err = errUsed
-	}
-	if err != nil {
+	if err := unused(ctx, ws); err != nil {
 		_ = ws.Close()
 		return nil, err
 	}
 	return ws, nil
+}
+
+func unused(ctx context.Context, ws *toolbox.Client) error {
+	killed, err := ws.KillAll(ctx)
+	if err != nil {
+		return err
+	}
+	var files [2]core.Listing
+	var looks errgroup.Group
+	for i, dir := range []string{core.RepoDir, "/tmp"} {
+		looks.Go(func() (err error) { files[i], err = ws.List(ctx, dir, 1); return err })
+	}
+	if err := looks.Wait(); err != nil {
+		return err
+	}
+	if killed+len(files[0].Entries)+len(files[1].Entries) > 0 {
+		return errUsed
+	}
+	return nil
 }
 
 // refill tells the pool that it lacks one.

@@ -105,7 +105,7 @@ func (p *provision) again(ctx context.Context) (*toolbox.Client, error) {
 		return nil, err
 	}
 	if there.Running && !there.Paused && p.box.State == core.SandboxReady {
-		return p.attach(ctx, func(context.Context) error { return nil })
+		return Attach(ctx, p.runtime, p.box.RuntimeRef, p.terms(p.box.RuntimeRef))
 	}
 	if err := p.admit(ctx, false); err != nil {
 		return nil, err
@@ -118,6 +118,20 @@ func (p *provision) again(ctx context.Context) (*toolbox.Client, error) {
 		return nil, err
 	}
 	return p.start(ctx)
+}
+
+// start launches the row's container, when the host has room for it.
+func (p *provision) start(ctx context.Context) (*toolbox.Client, error) {
+	started, err := p.room(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer started()
+	ws, err := Launch(ctx, p.runtime, p.box.RuntimeRef, p.terms(p.box.RuntimeRef))
+	if err == nil {
+		p.hear(ctx, ws)
+	}
+	return ws, err
 }
 
 // rebuild makes a new container: the first, or the next generation on the same volume. Without that

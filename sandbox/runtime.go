@@ -30,6 +30,9 @@ type Runtime interface {
 	// Remove deletes the container, and the volume when volume is true. Absent is fine.
 	Remove(ctx context.Context, ref string, volume bool) error
 	Inspect(ctx context.Context, ref string) (Status, error)
+	// OutOfMemory says whether a process of ref was killed for want of memory within the last so long,
+	// where the toolbox inside cannot know; false where it does.
+	OutOfMemory(ctx context.Context, ref string, within time.Duration) (bool, error)
 	// Fingerprint tells specs apart, whoever they are for: two containers with the same one differ
 	// only in their ids and volumes. It changes with image, limits, runtime, toolbox and hardening.
 	Fingerprint(ctx context.Context, spec Spec) (string, error)
@@ -119,11 +122,15 @@ type Status struct {
 // Capabilities of a host, for doctor and for the conformance suite's "needs".
 type Capabilities struct {
 	Runtime       string // runc or runsc
+	RuntimeKnown  bool   // to the host; else nothing starts
 	ServerVersion string
 	Seccomp       bool
 	CgroupVersion string
 	ImageReady    bool
 	ImageRef      string
+	// MemoryBytes and Processors are the host's.
+	MemoryBytes int64
+	Processors  int
 	// DiskBudget is what holds a workspace to Limits.DiskBytes.
 	DiskBudget DiskBudget
 }
@@ -177,8 +184,8 @@ type Store interface {
 	PoolStore
 }
 
-// Source gives a session's base as one pack. The reader ends with the pack; closing it early stops
-// the producer. again says that the session was checked out before, here or on another host: its base
+// Source gives a session's base as one pack behind its index. The reader ends with the pack; closing it
+// early stops the producer. again says that the session was checked out before, here or on another host: its base
 // is then the same commit wherever the branch points now. The first time a moved branch is refused.
 type Source interface {
 	Checkout(ctx context.Context, session core.ChatSession, again bool) (core.Checkout, io.ReadCloser, error)

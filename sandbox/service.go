@@ -140,49 +140,6 @@ func (s *Service) ask(ctx context.Context) (Capabilities, error) {
 	return offers, err
 }
 
-// Release ends every process in the workspace and detaches. A sandbox that does not obey is given up:
-// the next Acquire makes a new container on the same volume.
-func (s *Service) Release(ctx context.Context, claim core.Claim, ws core.PlatformWorkspace) {
-	client, ok := ws.(*toolbox.Client)
-	if !ok || client == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
-	defer cancel()
-	log := s.log.With("session_id", claim.Session.ID)
-	_, lost := client.KillAll(ctx)
-	if err := client.Close(); err != nil {
-		log.WarnContext(ctx, "detach from sandbox", "error", err)
-	}
-	box, err := s.store.LiveSandbox(ctx, claim.Session.ID)
-	if err != nil || box == nil || box.State != core.SandboxReady {
-		if err != nil {
-			log.ErrorContext(ctx, "read sandbox at release", "error", err)
-		}
-		return
-	}
-	if lost == nil {
-		err = s.store.SaveSandbox(ctx, claim.Lease, *box)
-	} else {
-		log.WarnContext(ctx, "sandbox lost", "error", lost, "sandbox_id", box.ID, "generation", box.Generation)
-		s.halt(ctx, box.RuntimeRef)
-		box.State, box.FailureCode, box.FailureText = core.SandboxFailed, core.CodeOf(lost), s.explainLoss(ctx, box.RuntimeRef, lost)
-		err = s.store.SaveSandbox(ctx, claim.Lease, *box, changed(*box))
-	}
-	if err != nil {
-		log.WarnContext(ctx, "save sandbox at release", "error", err)
-	}
-}
-
-// explainLoss says why a sandbox was lost, when its container can tell. Under gVisor a command that takes
-// all memory may end the whole sandbox.
-func (s *Service) explainLoss(ctx context.Context, ref string, lost error) string {
-	if there, err := s.runtime.Inspect(ctx, ref); err == nil && there.OOMKilled {
-		return "A command used all of the sandbox's memory, so that it ended. The next message goes on in a new one on the same workspace."
-	}
-	return core.MessageOf(lost)
-}
-
 // Status is what this worker shows of its sandbox host.
 func (s *Service) Status(ctx context.Context) core.WorkerStatus {
 	offers, err := s.ask(ctx)
@@ -190,7 +147,10 @@ func (s *Service) Status(ctx context.Context) core.WorkerStatus {
 		return core.WorkerStatus{Docker: core.MessageOf(err)}
 	}
 	status := core.WorkerStatus{Docker: "ok", Runtime: offers.Runtime, Image: offers.ImageRef}
-	if !offers.ImageReady {
+	switch {
+	case !offers.RuntimeKnown:
+		status.Docker = "Docker does not know the runtime " + offers.Runtime + "."
+	case !offers.ImageReady:
 		status.Docker = "The sandbox image is not on the Docker host."
 	}
 	if status.RunningBoxes, err = s.running(ctx); err != nil {
@@ -216,6 +176,29 @@ func (s *Service) here(ctx context.Context) (place, error) {
 	}
 	s.where = &place{host: host, runtime: offers.Runtime}
 	return *s.where, nil
+}
+
+// terms are those of a connection to a session's container. Its budget is what the toolbox holds the
+// workspace to; the kernel's quota, where there is one, is the same and comes first.
+func (s *Service) terms(ref string) toolbox.Options {
+	return toolbox.Options{
+		Budget:      toolbox.Budget{Bytes: s.limits.DiskBytes, Entries: s.limits.Inodes, MinFree: s.reserve / 8},
+		OutOfMemory: s.memoryMet(ref),
+	}
+}
+
+// memoryMet tells a toolbox what it cannot see itself: that a command was killed for want of memory.
+func (s *Service) memoryMet(ref string) func(context.Context, time.Duration) int64 {
+	return func(ctx context.Context, within time.Duration) int64 {
+		met, err := s.runtime.OutOfMemory(ctx, ref, within)
+		if err != nil {
+			s.log.WarnContext(ctx, "ask why a command was killed", "error", err)
+		}
+		if !met {
+			return 0
+		}
+		return s.limits.MemoryBytes
+	}
 }
 
 // halt kills a container that is of no use any more, within 2 s or not at all: whatever comes next

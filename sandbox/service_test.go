@@ -171,7 +171,8 @@ func TestAcquire_WorkerLostFencesTheOldContainer(t *testing.T) {
 	})
 	f.store.types(f.claim.Session.ID)
 
-	if got := f.turn(t, f.reclaim(f.claim), "cat new.txt"); got != "work" {
+	next := f.acquire(t, f.reclaim(f.claim))
+	if got := run(t, next, "cat new.txt"); got != "work" {
 		t.Errorf("new generation saw %q", got)
 	}
 	wantTypes(t, f.store.types(f.claim.Session.ID), "sandbox_creating worker_lost", "sandbox_ready")
@@ -184,6 +185,7 @@ func TestAcquire_WorkerLostFencesTheOldContainer(t *testing.T) {
 	if box := f.store.box(t, f.claim.Session.ID); box.State != core.SandboxReady || box.Generation != 2 {
 		t.Errorf("a lost worker wrote %+v", box)
 	}
+	run(t, next, "true") // nor does it end what is not its own
 }
 
 func TestAcquire_RebuildsALostVolumeFromTheCheckpoint(t *testing.T) {

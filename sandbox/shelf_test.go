@@ -70,7 +70,7 @@ func gone() error { return core.Fail(core.Unavailable, "sandbox_lost", "Gone.") 
 func (s *shelf) Host(context.Context) (string, error) { return "shelf", nil }
 
 func (s *shelf) Capabilities(context.Context) (sandbox.Capabilities, error) {
-	return sandbox.Capabilities{Runtime: "shelf", ImageReady: true, DiskBudget: sandbox.BudgetSampled}, nil
+	return sandbox.Capabilities{Runtime: "shelf", RuntimeKnown: true, ImageReady: true, DiskBudget: sandbox.BudgetSampled}, nil
 }
 
 func (s *shelf) Space(context.Context) (sandbox.Space, error) {
@@ -237,6 +237,8 @@ func (s *shelf) Inspect(_ context.Context, ref string) (sandbox.Status, error) {
 	}
 	return sandbox.Status{}, gone()
 }
+
+func (*shelf) OutOfMemory(context.Context, string, time.Duration) (bool, error) { return false, nil }
 
 func (s *shelf) List(context.Context) ([]sandbox.Status, error) {
 	s.slow()

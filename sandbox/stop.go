@@ -89,11 +89,7 @@ func (s *Service) save(ctx context.Context, lease core.Lease, box *core.Sandbox)
 func (s *Service) checkpoint(ctx context.Context, lease core.Lease, box core.Sandbox) error {
 	ctx, cancel := context.WithTimeout(ctx, saveWithin)
 	defer cancel()
-	stream, err := s.runtime.Attach(ctx, box.RuntimeRef)
-	if err != nil {
-		return err
-	}
-	ws, err := toolbox.Dial(ctx, stream, toolbox.Options{})
+	ws, err := Attach(ctx, s.runtime, box.RuntimeRef, toolbox.Options{})
 	if err != nil {
 		return err
 	}

@@ -84,6 +84,7 @@ func (s session) writes() map[string]url.Values {
 		base + "/cancel":                                      {},
 		base + "/publish":                                     {"title": {"x"}},
 		base + "/publications/" + string(core.NewID[core.PublicationID]()) + "/resolve": {},
+		base + "/publications/" + string(core.NewID[core.PublicationID]()) + "/again":   {"choice": {"new"}},
 		base + "/publications/" + string(core.NewID[core.PublicationID]()) + "/cancel":  {},
 		base + "/network/hosts": {"host": {"evil.example.com"}},
 		base + "/stop":          {},
@@ -245,11 +246,12 @@ func TestAccess_AnAdminsLookIsWrittenDown(t *testing.T) {
 	b.get("/chat-sessions/" + string(s.id))
 	b.get("/chat-sessions/" + string(s.id) + "/diffs/" + string(s.diff))
 	b.post("/chat-sessions/"+string(s.id)+"/stop", nil)
+	b.post("/chat-sessions/"+string(s.id)+"/publications/"+string(core.NewID[core.PublicationID]())+"/cancel", nil)
 	got := map[string]bool{}
 	for _, e := range auditOf(t, r, s.id) {
 		got[e] = true
 	}
-	for _, want := range []string{"session_view", "diff_view", "sandbox_stop"} {
+	for _, want := range []string{"session_view", "diff_view", "sandbox_stop", "publish_cancel"} {
 		if !got[want] {
 			t.Errorf("the audit log has no %s: %v", want, got)
 		}

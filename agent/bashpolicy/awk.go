@@ -34,7 +34,7 @@ func (c *command) awk() *Refusal {
 		letter, _, next := s.cluster(text)
 		switch letter {
 		case "f":
-			return nil // a program file of the workspace, as any script
+			return c.awkFile(i)
 		case "":
 			return refuseOption("awk", text)
 		}
@@ -51,6 +51,18 @@ func (c *command) awk() *Refusal {
 	return nil
 }
 
+// awkFile judges awk -f: a program file of the workspace, as any script.
+func (c *command) awkFile(option int) *Refusal {
+	if c.policy == readonly {
+		return refuse("awk_program_not_allowed", "Under this policy awk takes its program in quotes, not from a file.")
+	}
+	_, file, _ := strings.Cut(c.args[option].text, "f")
+	if file == "-" || file == "" && option+1 < len(c.args) && c.args[option+1].text == "-" {
+		return inlineCode("awk")
+	}
+	return nil
+}
+
 // awkEscapes names what in a program starts a program or opens a file, "" when nothing does. Where
 // it cannot be told it errs on the side of refusing.
 func awkEscapes(program string) string {
@@ -61,6 +73,7 @@ func awkEscapes(program string) string {
 	}
 	print := false // within a print statement, where > and | are redirections
 	depth := 0
+	condition := 0  // the depth of the condition that is open, 0 when none is; -1 when one is to begin
 	last := byte(0) // the last character that is no space; 'x' also after ++ and --, which end a value
 	for i := 0; i < len(program); i++ {
 		switch c := program[i]; {
@@ -83,9 +96,14 @@ func awkEscapes(program string) string {
 			}
 			continue
 		case c == '(':
-			depth++
+			if depth++; condition < 0 {
+				condition = depth
+			}
 		case c == ')':
-			depth--
+			if depth--; condition > 0 && depth < condition {
+				condition, last = 0, ',' // a statement follows, and that may be a pattern
+				continue
+			}
 		case c == '@':
 			return "@" // a call by a name that is not known, or another file
 		case c == '\\':
@@ -113,6 +131,10 @@ func awkEscapes(program string) string {
 				print, depth = true, 0
 				last = ','
 				continue
+			case "if", "while", "for", "switch":
+				if condition == 0 {
+					condition = -1
+				}
 			case "return", "in", "else", "do", "exit", "case":
 				last = ',' // a pattern may follow, and no division
 				continue

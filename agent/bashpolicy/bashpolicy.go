@@ -39,12 +39,12 @@ func Check(policy core.BashPolicy, src string) (canonical string, refused *Refus
 		return "", refuse("empty_command", "There is no command in this text. Write one command line.")
 	}
 	if policy == core.PolicyOpen {
-		return src, openRules(file)
+		return src, openRules(file, newEffort(src))
 	}
 	if len(file.Stmts) > 1 && !file.Stmts[0].Background {
 		return "", refuse("separator_not_allowed", "One statement per call. Join commands with &&, or make separate calls.")
 	}
-	j := &judge{policy: policy}
+	j := &judge{policy: policy, effort: newEffort(src)}
 	if r := j.stmt(file.Stmts[0]); r != nil {
 		return "", r
 	}
@@ -56,6 +56,7 @@ func unprintable(r rune) bool { return unicode.IsControl(r) && r != '\n' && r !=
 // judge walks one statement and renders what it accepts.
 type judge struct {
 	policy core.BashPolicy
+	effort *effort
 	out    strings.Builder
 }
 
@@ -122,7 +123,7 @@ func (j *judge) call(call *syntax.CallExpr, redirs []*syntax.Redirect) *Refusal 
 		}
 		j.out.WriteString(text + " ")
 	}
-	c := &command{policy: j.policy}
+	c := &command{policy: j.policy, effort: j.effort}
 	for i, arg := range call.Args {
 		w, r := readWord(arg)
 		if r != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"agent-sandboxing/core"
@@ -44,20 +45,6 @@ func TestCheck_Policies(t *testing.T) {
 		{core.PolicyReadonly, "git add x", "git_not_allowed"},
 		{core.PolicyReadonly, "sed -i s/a/b/ f", "option_not_allowed"},
 		{core.PolicyReadonly, "node x.js", "command_not_allowed"},
-		{core.PolicyOpen, "for f in *; do echo $f; done; curl https://example.org", ""},
-		{core.PolicyOpen, "git status; git diff | cat", ""},
-		{core.PolicyOpen, "cat /etc/passwd", ""},
-		{core.PolicyOpen, "(cd x && git push)", "git_not_allowed"},
-		{core.PolicyOpen, "if true; then git -c a=b commit -m x; fi", "git_not_allowed"},
-		{core.PolicyOpen, "echo $(git stash)", "git_not_allowed"},
-		{core.PolicyOpen, "true && rm -rf *", "workspace_deletion"},
-		{core.PolicyOpen, `rm -rf "$PWD"`, "workspace_deletion"},
-		{core.PolicyOpen, "rm -rf ${PWD}/*", "workspace_deletion"},
-		{core.PolicyOpen, `rm -rf "$PWD/dist" ${PWD%/*}x`, ""},
-		{core.PolicyOpen, "find . -type f -delete", "workspace_deletion"},
-		{core.PolicyOpen, "find . -type f -name '*.pyc' -delete", ""},
-		{core.PolicyOpen, "trap 'git push' EXIT; ls", "git_not_allowed"},
-		{core.PolicyOpen, "trap 'rm -f x' EXIT; ls", ""},
 		{core.BashPolicy("unknown"), "ls", "command_not_allowed"},
 	}
 	for _, test := range tests {
@@ -77,6 +64,12 @@ func TestCheck_SedRunsInItsSandboxMode(t *testing.T) {
 	got, r := Check(core.PolicySeed, `sed -i 's/a/b/' x`)
 	if want := `sed '--sandbox' '-i' 's/a/b/' 'x'`; r != nil || got != want {
 		t.Errorf("got %q, %v; want %q", got, r, want)
+	}
+	// Behind -- it is the name of a file, behind -e a program.
+	for _, command := range []string{"sed -e 1e -- --sandbox", "sed -e --sandbox x", "sed --sandbo -e 1e x"} {
+		if got, r := Check(core.PolicySeed, command); r != nil || !strings.HasPrefix(got, "sed '--sandbox' ") {
+			t.Errorf("%q becomes %q, %v", command, got, r)
+		}
 	}
 }
 

@@ -12,9 +12,15 @@ import (
 // command is one simple command with its arguments after quote removal.
 type command struct {
 	policy core.BashPolicy
+	effort *effort
 	name   string
 	args   []word
 	inject []word // arguments that the rendering puts first
+}
+
+// starts is another command that c starts.
+func (c *command) starts(name string, args []word) *command {
+	return &command{policy: c.policy, effort: c.effort, name: name, args: args}
 }
 
 // judge applies the rules of the command's name, then those for paths.
@@ -71,7 +77,7 @@ func (c *command) rules() *Refusal {
 	case "ready":
 		return c.ready()
 	case "tar":
-		return c.noOptions("IPF", "--remove-files", "--to-command", "--checkpoint-action", "--use-compress-program", "--absolute-names", "--info-script", "--new-volume-script", "--rsh-command", "--rmt-command")
+		return c.tar()
 	case "rg":
 		return c.noOptions("", "--pre", "--hostname-bin")
 	case "sort":
@@ -122,6 +128,31 @@ func abbreviates(option string, long []string) bool {
 func refuseOption(name, option string) *Refusal {
 	option, _, _ = strings.Cut(option, "=")
 	return refuse("option_not_allowed", name+" may not be used with "+option+": it would start a program or leave the workspace. Leave the option out.")
+}
+
+// tar starts no program, leaves the files and their names as they are, and reads no archive over the network.
+func (c *command) tar() *Refusal {
+	for i, arg := range c.args {
+		name, archive, joined := strings.Cut(arg.text, "=")
+		switch letter, value, _ := c.shape().cluster(arg.text); {
+		case strings.HasPrefix(name, "--"):
+			if !abbreviates(name, []string{"--file"}) {
+				continue
+			}
+		case strings.HasPrefix(arg.text, "-") && letter == "f":
+			archive, joined = value, value != ""
+		case i > 0 || !strings.Contains(arg.text, "f"):
+			continue
+		}
+		if !joined && i+1 < len(c.args) {
+			archive = c.args[i+1].text
+		}
+		if host, _, remote := strings.Cut(archive, ":"); remote && !strings.Contains(host, "/") {
+			return refuse("option_not_allowed", "An archive whose name has a colon is read from another machine. Write ./ in front of the name.")
+		}
+	}
+	return c.noOptions("IPF", "--remove-files", "--to-command", "--checkpoint-action", "--use-compress-program", "--absolute-names",
+		"--info-script", "--new-volume-script", "--rsh-command", "--rmt-command", "--transform", "--xform")
 }
 
 func (c *command) cd() *Refusal {

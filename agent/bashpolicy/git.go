@@ -16,6 +16,14 @@ var gitWrites = strings.Fields(`add mv rm apply restore checkout`)
 
 var gitForbiddenOptions = []string{"--output", "--ext-diff", "--textconv", "--filters", "--exec", "--upload-pack", "--open-files-in-pager", "--unsafe-paths", "--exec-path", "--git-dir", "--work-tree", "--pathspec-from-file"}
 
+// gitOwnOptions are whole options that also begin a forbidden one.
+var gitOwnOptions = []string{"--text", "--filter"}
+
+func isOwnGitOption(option string) bool {
+	name, _, _ := strings.Cut(option, "=")
+	return slices.Contains(gitOwnOptions, name)
+}
+
 func platformGit(sub string) *Refusal {
 	return refuse("git_not_allowed", "git "+sub+" is not allowed: commits, branches, remotes and history belong to the platform, and the work stays uncommitted until it is published. Leave your changes in the work tree.")
 }
@@ -53,7 +61,7 @@ func (c *command) git() *Refusal {
 		if arg.text == "--" {
 			break
 		}
-		if abbreviates(arg.text, gitForbiddenOptions) || sub == "grep" && strings.HasPrefix(arg.text, "-O") {
+		if abbreviates(arg.text, gitForbiddenOptions) && !isOwnGitOption(arg.text) || sub == "grep" && strings.HasPrefix(arg.text, "-O") {
 			return refuseOption("git "+sub, arg.text)
 		}
 	}
@@ -127,7 +135,8 @@ func (c *command) gitWrite(sub string, args []word) *Refusal {
 			return platformGit("checkout without -- and a file")
 		}
 	case "restore":
-		if has("--staged", "-S") && !has("--worktree", "-W") {
+		worktree := slices.ContainsFunc(args, func(w word) bool { return w.text != "--" && abbreviates(w.text, []string{"--worktree"}) })
+		if has("--staged", "-S") && !has("-W") && !worktree {
 			return nil
 		}
 	case "add":
@@ -142,9 +151,8 @@ func (c *command) gitWrite(sub string, args []word) *Refusal {
 // gitGrepPaths checks git grep as grep, whose first operand is a pattern.
 func (c *command) gitGrepPaths() *Refusal {
 	_, args, _ := c.gitCall()
-	global := &command{policy: c.policy, name: "git", args: c.args[:len(c.args)-len(args)-1]}
-	if r := global.paths(); r != nil {
+	if r := c.starts("git", c.args[:len(c.args)-len(args)-1]).paths(); r != nil {
 		return r
 	}
-	return (&command{policy: c.policy, name: "grep", args: args}).paths()
+	return c.starts("grep", args).paths()
 }

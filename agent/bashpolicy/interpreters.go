@@ -10,23 +10,44 @@ func inlineCode(name string) *Refusal {
 	return refuse("inline_code_not_allowed", name+" may not run code from the command line or from its input. Write a script file with the write tool and run that file.")
 }
 
-// script judges the file that an interpreter runs: it must not be a test runner.
-func (c *command) script(w word) *Refusal {
-	if c.policy == build {
-		return nil
+// script judges the file that an interpreter runs: it must not be a test runner, and the program of an
+// installed package is that program.
+func (c *command) script(w word, args []word) *Refusal {
+	if name := packageOf(w.segments()); name != "" {
+		return c.launched(literal(name), args)
 	}
 	base := path.Base(w.text)
 	base = strings.TrimSuffix(base, path.Ext(base))
-	if slices.Contains(testRunners, base) {
+	if c.policy != build && slices.Contains(testRunners, base) {
 		return testRunner()
-	}
-	for _, s := range w.segments() {
-		if strings.Contains(w.text, "node_modules/") && slices.Contains(testRunners, s) {
-			return testRunner()
-		}
 	}
 	return nil
 }
+
+// packageOf is the package, or the program in .bin, that a path leads into; "" when it leads into none.
+func packageOf(segments []string) string {
+	for i, s := range segments {
+		rest := segments[i+1:]
+		if (s != "node_modules" && s != "site-packages") || len(rest) == 0 {
+			continue
+		}
+		if len(rest) > 1 && (rest[0] == ".bin" || strings.HasPrefix(rest[0], "@")) {
+			return strings.TrimPrefix(rest[0]+"/"+strings.TrimPrefix(rest[1], "_"), ".bin/")
+		}
+		return rest[0]
+	}
+	return ""
+}
+
+// nodeValues are the options of node that take the next argument, besides those that load code.
+var nodeValues = strings.Fields(`--title --icu-data-dir --openssl-config --redirect-warnings --trace-event-categories
+	--trace-event-file-pattern --diagnostic-dir --max-http-header-size --secure-heap --secure-heap-min --unhandled-rejections
+	--dns-result-order --experimental-default-type --disable-proto --disable-warning --heapsnapshot-signal
+	--heapsnapshot-near-heap-limit --cpu-prof-dir --cpu-prof-name --cpu-prof-interval --heap-prof-dir --heap-prof-name
+	--heap-prof-interval --report-dir --report-directory --report-filename --report-signal --inspect-port --debug-port
+	--inspect-publish-uid --watch-path --watch-kill-signal --localstorage-file --stack-trace-limit --tls-cipher-list
+	--tls-keylog --network-family-autoselection-attempt-timeout --allow-fs-read --allow-fs-write --experimental-sea-config
+	--build-snapshot-config --env-file-if-exists --require --import --loader --experimental-loader --conditions --env-file`)
 
 func (c *command) node() *Refusal {
 	for i := 0; i < len(c.args); i++ {
@@ -56,7 +77,7 @@ func (c *command) node() *Refusal {
 			if text == "--test" {
 				return nil // without a file it finds the tests itself
 			}
-		case name == "-r" || name == "-C" || slices.Contains([]string{"--require", "--import", "--loader", "--experimental-loader", "--conditions", "--env-file"}, text):
+		case name == "-r" || name == "-C" || slices.Contains(nodeValues, text):
 			i++ // takes the next argument
 			if i < len(c.args) && strings.HasPrefix(c.args[i].text, "data:") {
 				return inlineCode("node")
@@ -67,7 +88,7 @@ func (c *command) node() *Refusal {
 				return inlineCode("node")
 			}
 		default:
-			return c.script(c.args[i])
+			return c.script(c.args[i], c.args[i+1:])
 		}
 	}
 	return inlineCode("node")
@@ -90,7 +111,7 @@ func (c *command) python() *Refusal {
 			if base := path.Base(text); c.policy != build && (base == "manage.py" || base == "setup.py") && asksForTests(c.args[i+1:]) {
 				return testRunner()
 			}
-			return c.script(c.args[i])
+			return c.script(c.args[i], c.args[i+1:])
 		}
 		letters := text[1:]
 		for k := range len(letters) {
@@ -128,10 +149,13 @@ func (c *command) module(name string, args []word) *Refusal {
 	switch top {
 	case "code", "pdb", "timeit", "cProfile", "profile", "trace", "runpy", "IPython", "ptpython", "idlelib", "asyncio":
 		return inlineCode(c.name)
-	case "pip":
-		return (&command{policy: c.policy, name: "pip", args: args}).rules()
+	case "pip", "uv":
+		return c.starts(top, args).rules()
 	}
-	if c.policy != build && (slices.Contains(testRunners, top) || slices.Contains(testRunners, name) || top == "test") {
+	if slices.Contains(environments, top) || slices.Contains(taskRunners, top) {
+		return c.launched(literal(top), args)
+	}
+	if c.policy != build && (slices.Contains(testRunners, top) || slices.Contains(testRunners, name) || top == "test" || name == "twisted.trial") {
 		return testRunner()
 	}
 	return nil
@@ -151,7 +175,7 @@ func (c *command) shell() *Refusal {
 		case strings.HasPrefix(text, "-") || strings.HasPrefix(text, "+"):
 			return inlineCode(c.name)
 		}
-		return c.script(arg)
+		return c.script(arg, c.args[i+1:])
 	}
 	return inlineCode(c.name)
 }
@@ -175,7 +199,7 @@ func (c *command) sed() *Refusal {
 	if c.policy == readonly && c.sedInPlace() {
 		return refuse("option_not_allowed", "Under this policy nothing may be changed: sed without -i only.")
 	}
-	if !slices.ContainsFunc(c.args, func(w word) bool { return w.text == "--sandbox" }) {
+	if len(c.args) == 0 || c.args[0].text != "--sandbox" { // elsewhere it may be a value or a file
 		c.inject = append(c.inject, literal("--sandbox"))
 	}
 	return nil

@@ -1,6 +1,7 @@
 package bashpolicy
 
 import (
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,8 +22,12 @@ var (
 	// committers make commits, tags or hooks.
 	committers = strings.Fields(`husky simple-git-hooks lefthook git-cz commitizen cz standard-version commit-and-tag-version
 		release-it semantic-release np gh-pages lint-staged`)
+	// environments start the program behind run.
+	environments = strings.Fields(`poetry pipenv pdm hatch rye pixi pipx`)
+	// taskRunners run tasks of the project, several at once.
+	taskRunners = strings.Fields(`nx turbo lerna lage rush moon grunt gulp nps wsrun ultra invoke inv just task django`)
 	// strangers are started by nobody: most of them start something else.
-	strangers = strings.Fields(`eval exec source xargs timeout nohup sudo curl wget ssh nc docker ln kill perl busybox`)
+	strangers = strings.Fields(`eval exec source xargs timeout nohup sudo curl wget ssh nc docker ln kill perl busybox irb pry bpython`)
 )
 
 var pythonName = regexp.MustCompile(`^(?:i?python|pypy)[0-9.]*$`)
@@ -50,7 +55,10 @@ func programName(name string) (base, scope string) {
 
 // launched judges a program that another one starts: npx NAME, uv run NAME.
 func (c *command) launched(program word, args []word) *Refusal {
-	if program.glob || strings.Contains(program.text, "://") {
+	if r := c.effort.take(len(program.text) + bytesOf(args)); r != nil {
+		return r
+	}
+	if program.glob || strings.Contains(program.text, "://") || strings.ContainsAny(program.text, " \t\n;&|") {
 		return notPlain()
 	}
 	base, scope := programName(program.text)
@@ -61,31 +69,55 @@ func (c *command) launched(program word, args []word) *Refusal {
 	case base == "cd" || base == "type" || base == "sed":
 		return refuse("command_not_allowed", base+" is not started that way. Run it itself.")
 	case slices.Contains(seedNames, base), c.policy == build && slices.Contains(buildNames, base):
-		return (&command{policy: c.policy, name: base, args: args}).judge()
+		return c.starts(base, args).judge()
 	case slices.Contains(packagedTools, base):
 		return nil
 	case slices.Contains(buildNames, base), slices.Contains(strangers, base):
 		return refuseName(c.policy, base)
 	case slices.Contains(deleters, base):
-		return (&command{policy: c.policy, name: "rm", args: ownPatterns(args)}).judge()
+		return c.starts("rm", ownPatterns(args)).judge()
 	case slices.Contains(nodes, base):
-		return (&command{policy: c.policy, name: "node", args: args}).judge()
+		return c.starts("node", args).judge()
 	case slices.Contains(starters, base):
+		if len(args) > 0 && args[0].text == "run" {
+			args = args[1:]
+		}
 		return c.programOf(args)
 	case slices.Contains(shellers, base):
 		return inlineCode(base)
-	case slices.Contains(committers, base), commits(base, args):
+	case slices.Contains(committers, base), commits(base, args), base == "cli" && commits(scope, args):
 		return platformGit("by " + base)
-	case slices.Contains(scriptRunners, base):
-		for _, arg := range args {
-			if r := c.scriptName(arg.text); r != nil {
+	case slices.Contains(environments, base):
+		if len(args) > 0 && args[0].text == "run" {
+			if r := c.runScript(args[1:]); r != nil {
 				return r
 			}
+			return c.programOf(args[1:])
 		}
-		return nil
+	case slices.Contains(taskRunners, base):
+		return c.tasks(args)
+	case slices.Contains(scriptRunners, base):
+		return c.tasks(args)
 	}
 	if c.policy != build && asksForTests(args) {
 		return testRunner()
+	}
+	return nil
+}
+
+// tasks judges names of scripts and tasks, web:test and -t test too; a pattern must not match a test.
+func (c *command) tasks(args []word) *Refusal {
+	for _, arg := range args {
+		_, value, joined := strings.Cut(arg.text, "=")
+		if !joined {
+			value = strings.TrimLeft(arg.text, "-")
+		}
+		if ok, _ := path.Match(value, "test"); ok && c.policy != build {
+			return testRunner()
+		}
+		if r := c.scriptName(value); r != nil {
+			return r
+		}
 	}
 	return nil
 }
@@ -107,7 +139,7 @@ func commits(name string, args []word) bool {
 	switch sub := args[0].text; name {
 	case "lerna":
 		return sub == "version" || sub == "publish"
-	case "changeset":
+	case "changeset", "changesets":
 		return sub == "publish" || sub == "tag"
 	case "pre-commit":
 		return sub == "install" || sub == "init-templatedir"

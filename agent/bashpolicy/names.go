@@ -41,7 +41,8 @@ var testRunners = strings.Fields(`
 	jest vitest mocha ava tap tape jasmine karma playwright cypress nyc c8 coverage qunit wtr web-test-runner
 	uvu lab tsd wdio testcafe nightwatch cucumber cucumber-js bats
 	pytest py.test nose nose2 nosetests tox nox unittest doctest behave robot
-	phpunit pest rspec minitest ctest gotestsum`)
+	phpunit pest rspec minitest ctest gotestsum
+	ts-mocha electron-mocha test-runner test-storybook stryker stryker-mutator poku borp trial`)
 
 // writers change the files that they are given.
 var writers = strings.Fields(`cp mv rm mkdir touch chmod chown tee cd tar gzip gunzip unzip uniq sort`)

@@ -14,8 +14,11 @@ var packageCommands = strings.Fields(`
 	show v prune dedupe ddp rebuild root prefix bin version help fund query pkg init create pack search import
 	cache doctor licenses store workspaces workspace`)
 
-// testScript finds scripts that run tests by the name that people give them.
-var testScript = regexp.MustCompile(`(?i)(^|[^a-z])(test|tests|tst|spec|specs|e2e|unit|integration|vitest|jest|mocha|cypress|playwright)([^a-z]|$)`)
+// testScript finds scripts that run tests by the name that people give them, in its words.
+var testScript = regexp.MustCompile(`(?i)(^|[^a-z])(test|tests|tst|spec|specs|e2e|unit|integration|coverage|vitest|jest|mocha|cypress|playwright|karma|jasmine|pytest)([^a-z]|$)`)
+
+// humps are where a word of a name begins with a capital letter.
+var humps = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
 // packages judges npm, pnpm and yarn. When it cannot tell an option's value from the subcommand,
 // both are judged as the subcommand.
@@ -35,7 +38,7 @@ func (c *command) packages() *Refusal {
 			continue
 		}
 		afterOption := i > 0 && strings.HasPrefix(c.args[i-1].text, "-") && !strings.Contains(c.args[i-1].text, "=")
-		if afterOption && takesValue(c.args[i-1].text) {
+		if afterOption && c.takesValue(c.args[i-1].text) {
 			continue
 		}
 		r := c.packageCommand(text, c.args[i+1:])
@@ -52,10 +55,12 @@ func (c *command) packages() *Refusal {
 	return refuse("package_command_not_allowed", c.name+" needs a subcommand such as ci, install or run.")
 }
 
-// takesValue says that an option before the subcommand is followed by its value.
-func takesValue(option string) bool {
+// takesValue says that an option before the subcommand is followed by its value. Of pnpm -w is the root.
+func (c *command) takesValue(option string) bool {
 	switch option {
-	case "--prefix", "-C", "--dir", "--cwd", "-w", "--workspace", "-F", "--filter", "--registry", "--loglevel", "--reporter",
+	case "-w":
+		return c.name != "pnpm"
+	case "--prefix", "-C", "--dir", "--cwd", "--workspace", "-F", "--filter", "--registry", "--loglevel", "--reporter",
 		"--cache", "--userconfig":
 		return true
 	}
@@ -63,13 +68,13 @@ func takesValue(option string) bool {
 }
 
 // programTakesValue is takesValue of what starts a program: npx, uv run, dotenv.
-func programTakesValue(option string) bool {
+func (c *command) programTakesValue(option string) bool {
 	switch option {
 	case "-e", "--environments", "-f", "--file", "--with", "--with-editable", "--with-requirements", "--python", "--extra", "--group", "--project", "--directory", "--env-file",
 		"--from", "--index", "--index-url", "--default-index", "--package", "--color", "--config-file":
 		return true
 	}
-	return takesValue(option)
+	return c.takesValue(option)
 }
 
 // isSwitch says that an option before the name of a program has no value.
@@ -96,15 +101,7 @@ func (c *command) packageCommand(sub string, args []word) *Refusal {
 		}
 		return nil
 	case "run", "run-script", "rum", "urn":
-		for _, arg := range args {
-			if arg.text == "--" {
-				break
-			}
-			if !strings.HasPrefix(arg.text, "-") {
-				return c.scriptName(arg.text)
-			}
-		}
-		return nil
+		return c.runScript(args)
 	case "start", "build", "lint", "format", "typecheck", "dev":
 		return nil
 	case "exec", "x", "dlx":
@@ -140,12 +137,50 @@ func (c *command) packageCommand(sub string, args []word) *Refusal {
 	return c.launched(literal(sub), args)
 }
 
+// runScript judges npm run NAME. Behind an option that is not known the name may be the option's value, and
+// the next one the script.
+func (c *command) runScript(args []word) *Refusal {
+	for i, arg := range args {
+		if strings.HasPrefix(arg.text, "-") {
+			continue
+		}
+		before := ""
+		if i > 0 && !strings.Contains(args[i-1].text, "=") {
+			before = args[i-1].text
+		}
+		if c.takesValue(before) {
+			continue
+		}
+		if r := c.scriptName(arg.text); r != nil {
+			return r
+		}
+		if c.name == "yarn" { // which runs programs by their names, too
+			if r := c.launched(arg, args[i+1:]); r != nil {
+				return r
+			}
+		}
+		if !strings.HasPrefix(before, "-") || before == "--" || isSwitch(before) || before == "--if-present" {
+			return nil
+		}
+	}
+	return nil
+}
+
 // packageVersion lets the version be shown, or written to the package's file alone.
 func (c *command) packageVersion(args []word) *Refusal {
-	only := slices.ContainsFunc(args, func(w word) bool {
-		return w.text == "--no-git-tag-version" || w.text == "--git-tag-version=false" || w.text == "--json"
-	})
-	if len(args) == 0 || only {
+	shown, only := true, false
+	for _, arg := range args {
+		switch arg.text {
+		case "--json":
+		case "--no-git-tag-version", "--git-tag-version=false":
+			only = true
+		case "--git-tag-version", "--git-tag-version=true":
+			return platformGit("by " + c.name + " version")
+		default:
+			shown = false
+		}
+	}
+	if shown || only {
 		return nil
 	}
 	return refuse("git_not_allowed", c.name+" version would make a commit and a tag, and those belong to the platform. Add --no-git-tag-version.")
@@ -158,6 +193,9 @@ func (c *command) inWorkspaces(args []word) *Refusal {
 		if strings.HasPrefix(arg.text, "-") {
 			continue
 		}
+		if r := c.effort.take(bytesOf(args[i:])); r != nil {
+			return r
+		}
 		if r := c.packageCommand(arg.text, args[i+1:]); r != nil && r.Rule != "package_command_not_allowed" {
 			return r
 		}
@@ -166,7 +204,7 @@ func (c *command) inWorkspaces(args []word) *Refusal {
 }
 
 func (c *command) scriptName(name string) *Refusal {
-	if c.policy != build && testScript.MatchString(name) {
+	if c.policy != build && testScript.MatchString(humps.ReplaceAllString(name, "$1-$2")) {
 		return testRunner()
 	}
 	return nil
@@ -195,7 +233,7 @@ func (c *command) programOf(args []word) *Refusal {
 				return r
 			}
 		case strings.HasPrefix(text, "-"):
-			if !joined && programTakesValue(text) {
+			if !joined && c.programTakesValue(text) {
 				i++
 			} else {
 				unknown = !joined && !isSwitch(text)
@@ -213,62 +251,3 @@ func (c *command) programOf(args []word) *Refusal {
 }
 
 func (c *command) npx() *Refusal { return c.programOf(c.args) }
-
-// uv judges uv and what uv run starts.
-func (c *command) uv() *Refusal {
-	for i, arg := range c.args {
-		if strings.HasPrefix(arg.text, "-") {
-			continue
-		}
-		rest := c.args[i+1:]
-		switch arg.text {
-		case "run":
-			return c.uvRun(rest)
-		case "tool":
-			if len(rest) > 0 && rest[0].text == "run" {
-				return c.uvRun(rest[1:])
-			}
-			return nil
-		case "sync", "lock", "add", "remove", "tree", "export", "init", "venv", "version", "help", "build", "python", "cache", "format":
-			return nil
-		case "pip":
-			return (&command{policy: c.policy, name: "pip", args: rest}).rules()
-		}
-		return refuse("package_command_not_allowed", "uv "+arg.text+" is not allowed. Use uv sync, uv add, uv pip or uv run.")
-	}
-	return nil
-}
-
-// uvRun judges uv run: a file of Python, or a program.
-func (c *command) uvRun(args []word) *Refusal {
-	for i, arg := range args {
-		switch text := arg.text; {
-		case text == "-":
-			return inlineCode("uv run")
-		case text == "-m" || text == "--module":
-			if i+1 < len(args) {
-				return (&command{policy: c.policy, name: "python3"}).module(args[i+1].text, args[i+2:])
-			}
-			return inlineCode("uv run")
-		case !strings.HasPrefix(text, "-") && strings.HasSuffix(text, ".py") && !strings.Contains(text, "://"):
-			return (&command{policy: c.policy, name: "python3", args: args[i:]}).python()
-		case !strings.HasPrefix(text, "-") && (i == 0 || !programTakesValue(args[i-1].text)):
-			return c.programOf(args)
-		}
-	}
-	return inlineCode("uv run")
-}
-
-func (c *command) pip() *Refusal {
-	for _, arg := range c.args {
-		if strings.HasPrefix(arg.text, "-") {
-			continue
-		}
-		switch arg.text {
-		case "install", "uninstall", "list", "show", "freeze", "check", "download", "wheel", "index", "inspect", "hash", "help", "compile", "sync", "tree":
-			return nil
-		}
-		return refuse("package_command_not_allowed", "pip "+arg.text+" is not allowed. Use pip install, list, show, freeze or check.")
-	}
-	return nil
-}

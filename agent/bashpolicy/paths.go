@@ -43,6 +43,10 @@ func (c *command) shape() shape {
 		return shape{first: true, values: "fL", provides: []string{"-f", "--from-file"}, pairs: []string{"--arg", "--argjson"}}
 	case "tar":
 		return shape{values: "fCTXbgKNLV"}
+	case "cp", "mv":
+		return shape{values: "tS"}
+	case "touch":
+		return shape{values: "rdt", data: []string{"-d", "-t", "--date"}}
 	case "cut":
 		return shape{values: "bcdf", data: []string{"-d", "--delimiter", "--output-delimiter"}}
 	case "sort":
@@ -156,10 +160,15 @@ func (c *command) operand(w word) *Refusal {
 	if r := c.path(w); r != nil {
 		return r
 	}
-	if slices.Contains(writers, c.name) || (c.name == "sed" && c.sedInPlace()) {
+	if c.writes() {
 		return protectGit(w)
 	}
 	return nil
+}
+
+// writes says that a command may change the files that it is given, or make those that its options name.
+func (c *command) writes() bool {
+	return slices.Contains(writers, c.name) || slices.Contains(buildNames, c.name) || c.name == "sed" && c.sedInPlace()
 }
 
 // optionValue checks what is joined to an option, which may be a file to write, as of sort -o.
@@ -170,7 +179,7 @@ func (c *command) optionValue(w word) *Refusal {
 	if r := c.path(w); r != nil {
 		return r
 	}
-	if slices.Contains(writers, c.name) {
+	if c.writes() {
 		return protectGit(w)
 	}
 	return nil

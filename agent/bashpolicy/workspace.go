@@ -37,7 +37,18 @@ func wholeWorkspace(w word) bool {
 		}
 		p = path.Clean(dir)
 	}
-	return p == "/" || under(core.RepoDir, p)
+	return p == "/" || under(core.RepoDir, p) || w.glob && matchesAbove(p)
+}
+
+// matchesAbove says that a pattern matches the repository or a directory above it.
+func matchesAbove(pattern string) bool {
+	pattern = strings.ReplaceAll(pattern, "[!", "[^")
+	for dir := core.RepoDir; dir != "/"; dir = path.Dir(dir) {
+		if ok, _ := path.Match(pattern, dir); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // matchesAll says that a pattern leaves out next to nothing: nothing in it is written out, as in *.*,

@@ -10,11 +10,9 @@ import (
 
 // chunk is one data line, as far as it is used. What providers send in several forms stays raw.
 type chunk struct {
-	ID       string          `json:"id"`
-	Model    string          `json:"model"`
-	Provider string          `json:"provider"`
-	Choices  []choice        `json:"choices"`
-	Usage    json.RawMessage `json:"usage"`
+	Model   string          `json:"model"`
+	Choices []choice        `json:"choices"`
+	Usage   json.RawMessage `json:"usage"`
 }
 
 type choice struct {
@@ -36,15 +34,13 @@ type delta struct {
 
 // answer is a response while it comes in.
 type answer struct {
-	text       strings.Builder
-	reasoning  reasoning
-	refusal    bool
-	calls      []*partialCall
-	finish     string
-	model      string
-	provider   string
-	generation string
-	usage      *usage
+	text      strings.Builder
+	reasoning reasoning
+	refusal   bool
+	calls     []*partialCall
+	finish    string
+	model     string
+	usage     *usage
 }
 
 // add takes one data line.
@@ -60,12 +56,6 @@ func (a *answer) add(raw []byte, text func(string)) error {
 	}
 	if c.Model != "" {
 		a.model = c.Model
-	}
-	if c.Provider != "" {
-		a.provider = c.Provider
-	}
-	if a.generation == "" {
-		a.generation = c.ID
 	}
 	if u := readUsage(c.Usage); u != nil {
 		a.usage = u
@@ -134,23 +124,21 @@ func contentText(raw json.RawMessage) string {
 	if json.Unmarshal(raw, &parts) != nil {
 		return ""
 	}
+	var b strings.Builder
 	for _, p := range parts {
-		s += p.Text
+		b.WriteString(p.Text)
 	}
-	return s
+	return b.String()
 }
 
 // response is the finished answer. Without a reason for finishing there is none.
 func (a *answer) response(replay Replay) (agent.Response, error) {
 	out := agent.Response{
 		Text: a.text.String(), Calls: a.wholeCalls(), Reasoning: a.reasoning.whole(replay),
-		Model: a.model, Provider: a.provider, Generation: a.generation, CostSource: agent.CostUnknown,
+		Model: a.model,
 	}
 	if a.usage != nil {
 		out.UsageKnown, out.Usage = true, a.usage.record()
-		if out.Usage.CostUSD != nil {
-			out.CostSource = agent.CostKnown
-		}
 	}
 	switch a.finish {
 	case "":

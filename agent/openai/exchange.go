@@ -20,10 +20,9 @@ const maxErrorBody = 64 << 10
 // exchange is the HTTP client that the library gets for one request. It sends the body that was
 // written here, turns every answer that is no event stream into a failure, and filters the stream.
 type exchange struct {
-	client     *Client
-	body       []byte
-	watch      *watch
-	generation string
+	client *Client
+	body   []byte
+	watch  *watch
 }
 
 // Do sends the request.
@@ -39,7 +38,6 @@ func (x *exchange) Do(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	x.watch.headers()
-	x.generation = resp.Header.Get("X-Generation-Id")
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	ok := resp.StatusCode == http.StatusOK
 	switch {

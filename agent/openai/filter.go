@@ -61,6 +61,9 @@ func (f *filter) next() {
 		}
 	}
 	f.watch.line()
+	if f.total == len(line) {
+		line = bytes.TrimPrefix(line, []byte("\xEF\xBB\xBF")) // a byte order mark may begin a stream
+	}
 	data, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("data:"))
 	if data = bytes.TrimSpace(data); !ok || len(data) == 0 {
 		return

@@ -40,9 +40,9 @@ func (o Options) message(m agent.Message) message {
 	switch {
 	case m.Role != agent.Assistant:
 	case o.Replay == ReplayDetails:
-		out.ReasoningDetails = m.Reasoning.Replay
+		out.ReasoningDetails = m.Reasoning
 	case o.Replay == ReplayContent:
-		out.ReasoningContent = m.Reasoning.Replay
+		out.ReasoningContent = m.Reasoning
 	}
 	for _, call := range m.Calls {
 		out.ToolCalls = append(out.ToolCalls, api.ToolCall{

@@ -75,7 +75,7 @@ func (c *Client) once(ctx context.Context, body []byte, on agent.Listener) (agen
 	}
 	defer func() { _ = stream.Close() }() // the answer is read or given up by then
 
-	answer := answer{generation: x.generation}
+	var answer answer
 	for {
 		raw, err := stream.RecvRaw()
 		if errors.Is(err, io.EOF) {

@@ -199,6 +199,7 @@ func TestStream_ReadsWhatProvidersReallySend(t *testing.T) {
 	}{
 		"last line without newline": {stream: "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}", text: "hi", finish: agent.FinishStop},
 		"no space after data":       {stream: "data:{\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\n", text: "hi", finish: agent.FinishStop},
+		"a byte order mark":         {stream: "\ufeffdata: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\ndata: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n", text: "hi", finish: agent.FinishStop},
 		"CRLF and events":           {stream: "event: message\r\nid: 1\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\r\n\r\ndata: [DONE]\r\n\r\n", text: "hi", finish: agent.FinishStop},
 		"many comments":             {stream: many + "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\n", text: "hi", finish: agent.FinishStop},
 		"content as parts":          {stream: "data: {\"choices\":[{\"delta\":{\"content\":[{\"type\":\"text\",\"text\":\"hi\"}]},\"finish_reason\":\"stop\"}]}\n\n", text: "hi", finish: agent.FinishStop},

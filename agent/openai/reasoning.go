@@ -2,9 +2,8 @@ package openai
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
-
-	"agent-sandboxing/agent"
 )
 
 // maxReasoning bounds what is kept of a model's reasoning, in bytes. Beyond it nothing goes back: a
@@ -14,9 +13,15 @@ const maxReasoning = 1 << 20
 // reasoning is a model's thinking while it comes in: as text, and as blocks that the model wants
 // back exactly as they were.
 type reasoning struct {
-	text    strings.Builder
-	details []map[string]json.RawMessage
-	size    int
+	text   strings.Builder
+	blocks []*block
+	size   int
+}
+
+// block is one of reasoning_details. What comes in pieces, its text or summary, is kept apart from the rest.
+type block struct {
+	fields map[string]json.RawMessage
+	texts  map[string]*strings.Builder
 }
 
 func (r *reasoning) add(d delta) {
@@ -25,69 +30,86 @@ func (r *reasoning) add(d delta) {
 	if text == "" {
 		text = contentText(d.Reasoning)
 	}
-	r.size += len(text) + len(d.ReasoningDetails)
-	if r.size > maxReasoning {
-		return
-	}
-	r.text.WriteString(text)
 	var pieces []map[string]json.RawMessage
-	if json.Unmarshal(d.ReasoningDetails, &pieces) != nil {
-		return
-	}
+	_ = json.Unmarshal(d.ReasoningDetails, &pieces) // what is no list of blocks is none
+	r.size += len(text)
 	for _, piece := range pieces {
+		if r.size > maxReasoning {
+			break
+		}
 		if piece == nil {
 			continue
 		}
-		if last := len(r.details) - 1; last >= 0 && continues(r.details[last], piece) {
-			join(r.details[last], piece)
-		} else {
-			r.details = append(r.details, piece)
+		last := len(r.blocks) - 1
+		if last < 0 || !r.blocks[last].goesOn(piece) {
+			r.blocks = append(r.blocks, &block{fields: map[string]json.RawMessage{}, texts: map[string]*strings.Builder{}})
+			last++
 		}
+		r.size += r.blocks[last].join(piece)
+	}
+	if r.size <= maxReasoning {
+		r.text.WriteString(text)
 	}
 }
 
-// continues: both are pieces of one text. Other kinds of block come whole.
-func continues(block, piece map[string]json.RawMessage) bool {
+// goesOn says that piece belongs to the same text as b. Other kinds of block come whole.
+func (b *block) goesOn(piece map[string]json.RawMessage) bool {
 	for _, key := range []string{"type", "index"} {
-		if string(block[key]) != string(piece[key]) {
+		if string(b.fields[key]) != string(piece[key]) {
 			return false
 		}
 	}
-	if isSet(block["id"]) && isSet(piece["id"]) && string(block["id"]) != string(piece["id"]) {
+	if isSet(b.fields["id"]) && isSet(piece["id"]) && string(b.fields["id"]) != string(piece["id"]) {
 		return false
 	}
 	kind := contentText(piece["type"])
 	return kind == "reasoning.text" || kind == "reasoning.summary"
 }
 
-// join adds the text of piece to block, and what else it brings, such as the signature at the end.
-func join(block, piece map[string]json.RawMessage) {
+// join adds the text of piece to b, and what else it brings, such as the signature at the end. It returns
+// how many bytes more are kept.
+func (b *block) join(piece map[string]json.RawMessage) int {
+	size := 0
 	for key, value := range piece {
-		if key != "text" && key != "summary" {
-			if isSet(value) {
-				block[key] = value
+		var text string
+		isText := (key == "text" || key == "summary") && isSet(value) && json.Unmarshal(value, &text) == nil
+		switch before, known := b.fields[key]; {
+		case isText:
+			if b.texts[key] == nil {
+				b.texts[key] = &strings.Builder{}
 			}
-			continue
-		}
-		if more := contentText(value); more != "" {
-			// A string always has a JSON form.
-			block[key], _ = json.Marshal(contentText(block[key]) + more)
+			b.texts[key].WriteString(text)
+			size += len(text)
+		case !known, isSet(value) && string(value) != string(before):
+			b.fields[key] = value
+			size += len(key) + len(value)
 		}
 	}
+	return size
+}
+
+// whole is b as one block.
+func (b *block) whole() map[string]json.RawMessage {
+	fields := maps.Clone(b.fields)
+	for key, text := range b.texts {
+		fields[key], _ = json.Marshal(text.String()) // a string always has a JSON form
+	}
+	return fields
 }
 
 // whole is what the message keeps.
-func (r *reasoning) whole(replay Replay) agent.Reasoning {
-	out := agent.Reasoning{Text: r.text.String()}
-	if r.size > maxReasoning {
-		return out
-	}
+func (r *reasoning) whole(replay Replay) json.RawMessage {
+	var out json.RawMessage
 	switch {
-	case replay == ReplayDetails && len(r.details) > 0:
-		// Maps of JSON texts have a JSON form.
-		out.Replay, _ = json.Marshal(r.details)
-	case replay == ReplayContent && out.Text != "":
-		out.Replay, _ = json.Marshal(out.Text)
+	case r.size > maxReasoning:
+	case replay == ReplayDetails && len(r.blocks) > 0:
+		blocks := make([]map[string]json.RawMessage, len(r.blocks))
+		for i, b := range r.blocks {
+			blocks[i] = b.whole()
+		}
+		out, _ = json.Marshal(blocks) // maps of JSON texts have a JSON form
+	case replay == ReplayContent && r.text.Len() > 0:
+		out, _ = json.Marshal(r.text.String())
 	}
 	return out
 }

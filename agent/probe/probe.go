@@ -138,7 +138,7 @@ func (p *prober) ask(ctx context.Context, req agent.Request, text func(string)) 
 	if resp.UsageKnown {
 		p.counted++
 	}
-	if resp.CostSource == agent.CostKnown {
+	if resp.Usage.CostUSD != nil {
 		p.priced++
 	}
 	return resp, nil

@@ -43,12 +43,15 @@ func (t *editTool) run(ctx context.Context, a *arguments) (agent.Result, error) 
 	if r := protected(file.Path); r != nil {
 		return *r, nil
 	}
+	if len(file.Data) > core.MaxWrite {
+		return tooLargeToEdit(p, "has", len(file.Data)), nil
+	}
 	done, r := apply(p, string(file.Data), edits, t.exact)
 	if r != nil {
 		return *r, nil
 	}
 	if len(done.text) > core.MaxWrite {
-		return agent.Failed("file_too_large", "%s would have %s; files up to 1 MiB can be edited. Change it with bash, for example with sed.", p, redact.Size(int64(len(done.text)))), nil
+		return tooLargeToEdit(p, "would have", len(done.text)), nil
 	}
 	write := core.WriteFile{Path: p, Data: []byte(done.text), Expect: hash(file.Data)}
 	if _, err := t.ws.Write(ctx, write); err != nil {
@@ -56,6 +59,10 @@ func (t *editTool) run(ctx context.Context, a *arguments) (agent.Result, error) 
 	}
 	t.seen.note(p, write.Data)
 	return agent.OK(done.report(p), fmt.Sprintf("+%d −%d", done.added, done.removed)), nil
+}
+
+func tooLargeToEdit(p, verb string, size int) agent.Result {
+	return agent.Failed("file_too_large", "%s %s %s; files up to 1 MiB can be edited. Change it with bash, for example with sed.", p, verb, redact.Size(int64(size)))
 }
 
 // replacement is one edit as the model asked for it, with LF line endings.

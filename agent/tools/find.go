@@ -35,10 +35,12 @@ func (t *findTool) run(ctx context.Context, a *arguments) (agent.Result, error) 
 	}
 	if len(found.Paths) == 0 {
 		text := "No files found"
-		if strings.Contains(pattern, "/") && !strings.HasPrefix(pattern, "**/") {
-			text += fmt.Sprintf("\n[A pattern with a slash is matched from %s on; **/%s looks below it too.]", printed(p), visible(strings.TrimLeft(pattern, "./")))
+		if hint := findHint(printed(p), pattern, found.More); hint != "" {
+			text += "\n[" + hint + "]"
 		}
-		return agent.OK(text, "none"), nil
+		result := agent.OK(text, "none")
+		result.Truncated = found.More
+		return result, nil
 	}
 	var b strings.Builder
 	shown := 0
@@ -57,4 +59,19 @@ func (t *findTool) run(ctx context.Context, a *arguments) (agent.Result, error) 
 	result := agent.OK(strings.TrimRight(b.String(), "\n"), plural(shown, "file"))
 	result.Truncated = more
 	return result, nil
+}
+
+// findHint says why a pattern may have found nothing in dir, "" when there is nothing to say.
+func findHint(dir, pattern string, more bool) string {
+	rooted := strings.HasPrefix(pattern, "/")
+	pattern = strings.TrimPrefix(strings.TrimPrefix(pattern, "./"), "/")
+	switch {
+	case more:
+		return "Not all of " + dir + " was looked at: it is too large. Name a directory in it."
+	case strings.HasSuffix(pattern, "/"):
+		return "Only files are found; " + visible(pattern) + "** finds those in it."
+	case strings.HasPrefix(pattern, "**/"), strings.HasPrefix(pattern, "!"), !rooted && !strings.Contains(pattern, "/"):
+		return ""
+	}
+	return fmt.Sprintf("A pattern with a slash is matched from %s on; **/%s looks below it too.", dir, visible(pattern))
 }

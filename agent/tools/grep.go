@@ -42,10 +42,15 @@ func (t *grepTool) run(ctx context.Context, a *arguments) (agent.Result, error) 
 	}
 	if found.Matches == 0 {
 		text := "No matches found"
+		if found.More {
+			text += "\n[Not all of " + printed(p) + " was searched: it is too large. Narrow the path or glob.]"
+		}
 		if found.Ignored {
 			text += "\n[Files that git ignores were not searched.]"
 		}
-		return agent.OK(text, "no matches"), nil
+		result := agent.OK(text, "no matches")
+		result.Truncated = found.More
+		return result, nil
 	}
 	return matches(found, q.Context > 0), nil
 }

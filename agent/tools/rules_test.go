@@ -10,7 +10,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -182,7 +181,6 @@ func TestTools_NothingWaitsForAPipe(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	began := time.Now()
 	for _, p := range []string{"p", "q"} {
 		b.wants(b.call("read", args{"path": p}), "not_regular_file", "not a regular file")
 		b.wants(b.call("grep", args{"pattern": "x", "path": p}), "not_regular_file", "not a regular file")
@@ -191,9 +189,6 @@ func TestTools_NothingWaitsForAPipe(t *testing.T) {
 	}
 	b.wants(b.call("read", args{"path": "z"}), "path_outside_workspace", "/dev/zero")
 	b.wants(b.call("grep", args{"pattern": "x"}), "", "a.txt:1: x")
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("took %s", took)
-	}
 }
 
 func TestTools_LinksDoNotLeadOut(t *testing.T) {

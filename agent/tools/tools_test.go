@@ -235,6 +235,8 @@ func TestEdit_TakesWhatModelsSend(t *testing.T) {
 	b.wants(b.call("edit", args{"path": "a.txt"}), "invalid_arguments", "edits is missing")
 	b.wants(b.call("edit", args{"path": "b.txt", "oldText": "a", "newText": "b"}), "not_found", "Similar names there: a.txt")
 	b.wants(b.call("edit", args{"path": "latin.txt", "oldText": "caf", "newText": "b"}), "not_utf8", "bash")
+	b.put("large.txt", strings.Repeat("x\n", 1<<19)+"end\n")
+	b.wants(b.call("edit", args{"path": "large.txt", "oldText": "end", "newText": ""}), "file_too_large", "large.txt has 1.0 MiB; files up to 1 MiB can be edited.")
 	b.wants(b.call("edit", args{"path": "script.sh", "oldText": "echo a", "newText": "echo b"}), "", "Replaced")
 	if info, err := os.Stat(filepath.Join(b.repo, "script.sh")); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
@@ -258,14 +260,54 @@ func TestSearchTools(t *testing.T) {
 	b.wants(b.call("find", args{"pattern": "*.ts"}), "", "src/a.ts\nsrc/b.ts")
 	b.wants(b.call("find", args{"pattern": "*.go"}), "", "No files found")
 	b.wants(b.call("find", args{"pattern": "*.ts", "limit": 1}), "", "[1 file shown; more exist.")
-	b.wants(b.call("find", args{"pattern": "./b/a.ts"}), "", "No files found\n[A pattern with a slash is matched from . on; **/b/a.ts looks below it too.]")
-	if r := b.call("find", args{"pattern": "**/b/a.ts"}); r.Text != "No files found" {
-		t.Errorf("a pattern that looks everywhere gives %q", r.Text)
+	for pattern, hint := range map[string]string{
+		"./b/a.ts":          "A pattern with a slash is matched from . on; **/b/a.ts looks below it too.",
+		".github/flow/*.ts": "A pattern with a slash is matched from . on; **/.github/flow/*.ts looks below it too.",
+		"/b.ts":             "A pattern with a slash is matched from . on; **/b.ts looks below it too.",
+		"src/":              "Only files are found; src/** finds those in it.",
+		"**/b/a.ts":         "",
+		"./none.ts":         "", // has no slash but this
+		"!**":               "",
+	} {
+		want := "No files found"
+		if hint != "" {
+			want += "\n[" + hint + "]"
+		}
+		if r := b.call("find", args{"pattern": pattern}); r.Text != want {
+			t.Errorf("%s gives %q, want %q", pattern, r.Text, want)
+		}
 	}
 	b.wants(b.call("ls", nil), "", ".env.example\nREADME.md\nempty/\nsrc/")
 	b.wants(b.call("ls", args{"path": "empty"}), "", "[empty directory]")
 	b.wants(b.call("ls", args{"path": "README.md"}), "not_a_directory", "Use read")
 	b.wants(b.call("ls", args{"path": "nowhere"}), "not_found", "")
+}
+
+// hurried is a workspace that has no time to look at anything.
+type hurried struct{ core.Workspace }
+
+func (hurried) Find(context.Context, core.FindQuery) (core.FindResult, error) {
+	return core.FindResult{More: true}, nil
+}
+
+func (hurried) Search(context.Context, core.SearchQuery) (core.SearchResult, error) {
+	return core.SearchResult{More: true}, nil
+}
+
+func TestSearchTools_NothingInAPartIsNotNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	for _, tool := range (tools.Options{}).New(agent.Env{Workspace: hurried{}}) {
+		b.set[tool.Spec().Name] = tool
+	}
+	for tool, want := range map[string]string{
+		"grep": "No matches found\n[Not all of src was searched: it is too large. Narrow the path or glob.]",
+		"find": "No files found\n[Not all of src was looked at: it is too large. Name a directory in it.]",
+	} {
+		if r := b.call(tool, args{"pattern": "x", "path": "src"}); r.Text != want || !r.Truncated {
+			t.Errorf("%s gives %q, truncated %v", tool, r.Text, r.Truncated)
+		}
+	}
 }
 
 func TestBash(t *testing.T) {

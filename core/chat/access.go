@@ -103,19 +103,22 @@ func (s *Service) own(ctx context.Context, user core.User, id core.SessionID) (c
 	return session, rights, nil
 }
 
+// codeNotOwner is of what only the session's owner may do.
+const codeNotOwner = "not_owner"
+
 func notOwner() error {
-	return core.Fail(core.Forbidden, "not_owner", "Only the person who started this session may do that. If you may push to its repository, start a session of your own to go on from here.")
+	return core.Fail(core.Forbidden, codeNotOwner, "Only the person who started this session may do that. If you may push to its repository, start a session of your own to go on from here.")
 }
 
 // MayPush asks GitHub now, with the person's own token, whether they may push to the repository and
-// whether it is still under its installation. Forbidden push_required, repository_access_lost,
-// repository_not_selected or installation_removed, or Conflict repository_archived.
-func (s *Service) MayPush(ctx context.Context, user core.UserID, repo core.Repository) error {
-	_, err := s.pushable(ctx, user, repo.InstallationID, repo.ID)
+// whether it is still under its installation, and returns it as it is named now. Forbidden push_required,
+// repository_access_lost, repository_not_selected or installation_removed, or Conflict repository_archived.
+func (s *Service) MayPush(ctx context.Context, user core.UserID, repo core.Repository) (core.Repository, error) {
+	now, err := s.pushable(ctx, user, repo.InstallationID, repo.ID)
 	if notListed(err) {
-		return s.lost(ctx, user, repo, err)
+		return core.Repository{}, s.lost(ctx, user, repo, err)
 	}
-	return err
+	return now, err
 }
 
 func (s *Service) pushable(ctx context.Context, user core.UserID, installation core.InstallationID, id core.RepositoryID) (core.Repository, error) {

@@ -84,8 +84,11 @@ type Store interface {
 	// that is still queued ends at once as cancelled. Nothing active: Conflict nothing_to_cancel.
 	RequestCancel(ctx context.Context, session core.SessionID, by string) (core.Message, error)
 	// RequestPublish stores a publication of step requested; a repeated ClientKey returns the first
-	// one. Conflict publish_pending while another is unfinished.
-	RequestPublish(ctx context.Context, p core.Publication) (core.Publication, error)
+	// one. Conflict publish_pending while another is unfinished. paths take the place of what was chosen
+	// before; nil leaves that as it is.
+	RequestPublish(ctx context.Context, p core.Publication, paths core.PathChoices) (core.Publication, error)
+	// PathChoices are the paths that people took into the session's publishes, or out of them.
+	PathChoices(ctx context.Context, id core.SessionID) (core.PathChoices, error)
 	// RequestStop asks the sandbox's worker to stop it.
 	RequestStop(ctx context.Context, id core.SessionID) error
 
@@ -102,8 +105,9 @@ type Store interface {
 	// PullRequest is the session's pull request, nil when there is none.
 	PullRequest(ctx context.Context, id core.SessionID) (*core.PullRequest, error)
 	Publication(ctx context.Context, session core.SessionID, id core.PublicationID) (core.Publication, error)
-	// CancelWaitingPublication ends an attempt that waits for GitHub; Conflict publish_not_waiting else.
-	CancelWaitingPublication(ctx context.Context, session core.SessionID, id core.PublicationID) error
+	// CancelPublication ends an attempt of which nothing was sent, or asks its worker to; Conflict
+	// publish_not_waiting when it is over, publish_sent when it is too late.
+	CancelPublication(ctx context.Context, session core.SessionID, id core.PublicationID) error
 	// LastPublished is the newest publication of the session whose push was done, nil when none.
 	LastPublished(ctx context.Context, id core.SessionID) (*core.Publication, error)
 	Workers(ctx context.Context) ([]core.Worker, error)

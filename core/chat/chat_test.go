@@ -114,7 +114,8 @@ func (b bench) signIn(t *testing.T, standIn *httptest.Server) core.User {
 
 func (b bench) mayPush(t *testing.T) error {
 	t.Helper()
-	return b.chat.MayPush(t.Context(), b.user.ID, core.Repository{ID: b.repository, InstallationID: b.installation})
+	_, err := b.chat.MayPush(t.Context(), b.user.ID, core.Repository{ID: b.repository, InstallationID: b.installation})
+	return err
 }
 
 func TestToken_IsRenewedWhenGitHubSaysItEnded(t *testing.T) {

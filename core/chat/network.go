@@ -2,7 +2,6 @@ package chat
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"golang.org/x/net/idna"
@@ -163,8 +162,5 @@ func (s *Service) Egress(ctx context.Context, id core.SessionID) (core.EgressSum
 
 // egressPolicy is what a session's sandbox may reach now.
 func (s *Service) egressPolicy(t core.Timeline) core.EgressPolicy {
-	return core.EgressPolicy{
-		Mode:  t.Session.EgressMode.Within(s.egressMode),
-		Hosts: slices.Concat(s.hosts, t.Hosts),
-	}
+	return core.EgressPolicy{Mode: t.Session.EgressMode, Hosts: t.Hosts}.Under(s.egressMode, s.hosts)
 }

@@ -155,13 +155,12 @@ func Load(role Role) (Config, error) {
 // Parse reads a configuration from the given variables. The error joins one line per problem.
 func Parse(role Role, vars map[string]string) (Config, error) {
 	var c Config
-	var problems []error
+	var unreadable []error
 	if err := env.ParseWithOptions(&c, env.Options{Environment: vars}); err != nil {
-		problems = append(problems, parseProblems(err)...)
+		unreadable = parseProblems(err)
 	}
 	c.fill(vars)
-	problems = append(problems, c.check(role)...)
-	if err := errors.Join(firstOfEach(problems)...); err != nil {
+	if err := errors.Join(append(unreadable, readable(c.check(role), unreadable)...)...); err != nil {
 		return Config{}, err
 	}
 	c.strip(role)
@@ -175,6 +174,9 @@ func (c *Config) fill(vars map[string]string) {
 	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
 	c.GitHub.BaseURL = strings.TrimRight(c.GitHub.BaseURL, "/")
 	c.Egress.fill()
+	if vars["SANDBOX_WARM"] == "" { // the default leaves room for a session on small hosts too
+		c.Sandbox.Warm = max(min(c.Sandbox.Warm, c.Sandbox.MaxRunning-1), 0)
+	}
 	if c.DataDir == "" {
 		c.DataDir = defaultDataDir(os.Getuid(), vars)
 	}
@@ -286,8 +288,11 @@ func (c *Config) checkWorker() []error {
 	if c.Sandbox.MaxRunning < 1 {
 		p = append(p, errors.New("SANDBOX_MAX_RUNNING must be at least 1"))
 	}
-	if c.Sandbox.Warm < 0 {
+	switch {
+	case c.Sandbox.Warm < 0:
 		p = append(p, errors.New("SANDBOX_WARM must be 0 (none) or a number of sandboxes"))
+	case c.Sandbox.Warm > 0 && c.Sandbox.Warm >= c.Sandbox.MaxRunning:
+		p = append(p, fmt.Errorf("SANDBOX_WARM is %d and must be below SANDBOX_MAX_RUNNING, which is %d: those that run ahead count in it, and sessions need a place too", c.Sandbox.Warm, c.Sandbox.MaxRunning))
 	}
 	if c.Sandbox.Memory < 128 {
 		p = append(p, errors.New("SANDBOX_MEMORY must be at least 128; it is in MiB"))

@@ -69,6 +69,33 @@ func TestParse_SaysOneThingOfAVariable(t *testing.T) {
 	}
 }
 
+// Sandboxes that run ahead count in SANDBOX_MAX_RUNNING: a session would have no place beside them.
+func TestParse_TheWarmOnesLeaveASessionAPlace(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		warm, running string
+		want          int // -1 is a problem
+	}{
+		{"", "8", 2},
+		{"", "2", 1},
+		{"", "1", 0},
+		{"0", "1", 0},
+		{"7", "8", 7},
+		{"8", "8", -1},
+		{"1", "1", -1},
+	} {
+		vars := valid()
+		vars["SANDBOX_WARM"], vars["SANDBOX_MAX_RUNNING"] = test.warm, test.running
+		c, err := Parse(Serve, vars)
+		switch {
+		case test.want < 0 && (err == nil || !strings.HasPrefix(err.Error(), "SANDBOX_WARM is "+test.warm+" and must be below SANDBOX_MAX_RUNNING")):
+			t.Errorf("%+v: %v", test, err)
+		case test.want >= 0 && (err != nil || c.Sandbox.Warm != test.want):
+			t.Errorf("%+v: %d, %v", test, c.Sandbox.Warm, err)
+		}
+	}
+}
+
 func TestParse_SomebodyMustBeAbleToSignIn(t *testing.T) {
 	t.Parallel()
 	for role, want := range map[Role]bool{Serve: true, Web: true, Worker: false} {

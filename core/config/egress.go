@@ -21,6 +21,8 @@ type Egress struct {
 	EgressAllow []string `env:"EGRESS_ALLOW"`
 	// EgressAllowPrivate are host:port of mirrors whose addresses are not public.
 	EgressAllowPrivate []string `env:"EGRESS_ALLOW_PRIVATE"`
+	// EgressMaxMiB is what one session may send and receive, together; 0 is no bound.
+	EgressMaxMiB int64 `env:"EGRESS_MAX_MIB" envDefault:"20480"`
 }
 
 // fill brings the lists into the form that hosts are compared in. What cannot be read stays, for
@@ -43,6 +45,9 @@ func (e Egress) check() []error {
 	var p []error
 	if !e.EgressMode.Known() {
 		p = append(p, errors.New("EGRESS_MODE must be open, allowlist or none"))
+	}
+	if e.EgressMaxMiB < 0 {
+		p = append(p, errors.New("EGRESS_MAX_MIB must be 0 (no bound) or more"))
 	}
 	for _, host := range e.EgressAllow {
 		if _, err := core.ParseEgressHost(host); err != nil {

@@ -43,15 +43,12 @@ func kindOf(t reflect.Type) string {
 	return "a " + t.String()
 }
 
-// firstOfEach keeps the first problem of each variable, which its line begins with. One that cannot
-// be read has no value, and what is said of that would mislead.
-func firstOfEach(problems []error) []error {
-	seen := map[string]bool{}
+// readable keeps what is said of variables that could be read. One that could not has no value, and
+// what is said of that would mislead. Each line begins with its variable.
+func readable(problems, unreadable []error) []error {
+	variable := func(err error) string { name, _, _ := strings.Cut(err.Error(), " "); return name }
 	return slices.DeleteFunc(problems, func(err error) bool {
-		variable, _, _ := strings.Cut(err.Error(), " ")
-		again := seen[variable]
-		seen[variable] = true
-		return again
+		return slices.ContainsFunc(unreadable, func(other error) bool { return variable(other) == variable(err) })
 	})
 }
 

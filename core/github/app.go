@@ -124,7 +124,7 @@ func (a *App) Mint(ctx context.Context, repo core.Repository, purpose core.Token
 	if _, err := client.Do(ctx, req, &answer); err != nil {
 		return core.RepoToken{}, mintRefused(classify(ctx, err, byApp, a.now()))
 	}
-	token := core.RepoToken{Value: answer.Token, Purpose: purpose, ExpiresAt: answer.ExpiresAt}
+	token := core.RepoToken{Value: answer.Token, Purpose: purpose, MintedAt: a.now(), ExpiresAt: answer.ExpiresAt}
 	if err := answer.check(repo.ID, permissions, a.now()); err != nil {
 		a.Revoke(ctx, token)
 		return core.RepoToken{}, unavailable().Because(fmt.Errorf("minted token: %w", err))

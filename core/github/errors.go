@@ -26,6 +26,7 @@ const (
 	CodeUnavailable     = "github_unavailable"
 	CodeAppUnauthorized = "github_app_unauthorized"
 	CodeEmptyRepository = "empty_repository"
+	CodeArchived        = "repository_archived"
 )
 
 // RequestError is the cause of an Error of this package, for logs: what was asked and how GitHub
@@ -81,7 +82,7 @@ func classify(ctx context.Context, err error, by holder, now time.Time) error {
 	case http.StatusUnauthorized:
 		return unauthorized(by).Because(cause)
 	case http.StatusForbidden, http.StatusUnavailableForLegalReasons:
-		return forbidden(cause, err).Because(cause)
+		return forbidden(cause, err, by).Because(cause)
 	case http.StatusNotFound, http.StatusGone:
 		return core.NotFoundError().Because(cause)
 	case http.StatusConflict:
@@ -188,7 +189,7 @@ func unauthorized(by holder) *core.Error {
 }
 
 // forbidden tells apart why a credential that is good may still not do this.
-func forbidden(cause *RequestError, err error) *core.Error {
+func forbidden(cause *RequestError, err error, by holder) *core.Error {
 	if header := ssoHeader(err); strings.HasPrefix(header, "required") {
 		name, link := ssoPage(header, err)
 		e := core.Fail(core.Forbidden, CodeSSORequired, "The organization"+name+" demands single sign-on. Sign in to it on GitHub, then sign in here again.")
@@ -201,14 +202,32 @@ func forbidden(cause *RequestError, err error) *core.Error {
 	if strings.Contains(cause.Text, "installation has been suspended") {
 		return installationSuspended()
 	}
+	if strings.Contains(cause.Text, "archived so is read-only") {
+		return core.Fail(core.Conflict, CodeArchived, "The repository is archived on GitHub and cannot be changed. Unarchive it there, then try again.")
+	}
+	if by == byInstallation && strings.Contains(cause.Text, "not accessible by integration") {
+		return core.Fail(core.Forbidden, CodePermissionMissing, "The GitHub App may not do this"+acceptedPermissions(err)+". The account's owner has to accept its permissions.")
+	}
 	return core.Fail(core.Forbidden, CodeForbidden, "GitHub does not allow this. Ask an owner of the repository or of the organization for access.")
 }
 
-func ssoHeader(err error) string {
+func ssoHeader(err error) string { return answerHeader(err, "X-GitHub-SSO") }
+
+func answerHeader(err error, name string) string {
 	if e, ok := errors.AsType[*gh.ErrorResponse](err); ok && e.Response != nil {
-		return e.Response.Header.Get("X-GitHub-SSO")
+		return e.Response.Header.Get(name)
 	}
 	return ""
+}
+
+// acceptedPermissions reads " (it needs NAME=LEVEL)" from what GitHub says would have done. Only plain
+// words are taken: the message is shown to people.
+func acceptedPermissions(err error) string {
+	accepted := answerHeader(err, "X-Accepted-GitHub-Permissions")
+	if accepted == "" || len(accepted) > 200 || strings.Trim(accepted, "abcdefghijklmnopqrstuvwxyz_=,; ") != "" {
+		return ""
+	}
+	return " (it needs " + accepted + ")"
 }
 
 // ssoPage reads " NAME" and the page of its sign-on from `required; url=https://HOST/orgs/NAME/sso?…`.

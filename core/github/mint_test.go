@@ -35,7 +35,10 @@ func TestMint_ReadTokenCannotPushNorOpen(t *testing.T) {
 		t.Error("the refused push made a branch")
 	}
 	_, err := w.app.OpenPullRequest(t.Context(), token, w.repo, core.PullRequestText{Title: "t", Head: "agent/x", Base: "main"})
-	wantCode(t, err, core.Forbidden, github.CodeForbidden)
+	wantCode(t, err, core.Forbidden, github.CodePermissionMissing)
+	if !strings.Contains(core.MessageOf(err), "pull_requests=write") {
+		t.Errorf("message = %s", core.MessageOf(err))
+	}
 }
 
 func TestMint_TokenIsForOneRepository(t *testing.T) {

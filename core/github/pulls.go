@@ -16,8 +16,8 @@ import (
 // Codes of a refused pull request.
 const (
 	CodeNothingToPublish = "nothing_to_publish"
-	CodeBaseMissing      = "base_missing"
 	CodeBranchNotVisible = "branch_not_visible"
+	CodeBodyTooLong      = "body_too_long"
 )
 
 // headWaits are the pauses before GitHub is asked again, when it does not see a branch that was
@@ -54,7 +54,7 @@ func (a *App) FindPullRequests(ctx context.Context, token core.RepoToken, repo c
 }
 
 // OpenPullRequest opens one. When one from that head is open already (an earlier answer was lost) it
-// is returned as it stands. Codes: nothing_to_publish, base_missing, branch_not_visible.
+// is returned as it stands. Codes: nothing_to_publish, base_missing, branch_not_visible, body_too_long.
 func (a *App) OpenPullRequest(ctx context.Context, token core.RepoToken, repo core.Repository, text core.PullRequestText) (core.PullRequest, error) {
 	client, err := newClient(a.http, a.bases, token.Value)
 	if err != nil {
@@ -78,10 +78,12 @@ func (a *App) OpenPullRequest(ctx context.Context, token core.RepoToken, repo co
 			return core.PullRequest{}, core.Fail(core.Conflict, CodeNothingToPublish, "There is nothing on the branch that "+text.Base+" has not already.").Because(cause)
 		case cause.field("base"):
 			return core.PullRequest{}, baseMissing(text.Base).Because(cause)
+		case cause.says("body is too long"):
+			return core.PullRequest{}, bodyTooLong().Because(cause)
 		case cause.says("Draft pull requests are not supported") && ask.GetDraft():
 			ask.Draft = new(false)
 		case cause.field("head") && try < len(headWaits):
-			if err := a.wait(ctx, headWaits[try]); err != nil {
+			if err := a.confirm(ctx, client, repo, text.Head, headWaits[try]); err != nil {
 				return core.PullRequest{}, err
 			}
 		case cause.field("head"):
@@ -90,6 +92,15 @@ func (a *App) OpenPullRequest(ctx context.Context, token core.RepoToken, repo co
 			return core.PullRequest{}, err
 		}
 	}
+}
+
+// confirm looks whether a branch that a new pull request was refused for is there at all, and waits.
+func (a *App) confirm(ctx context.Context, client *gh.Client, repo core.Repository, branch string, pause time.Duration) error {
+	_, _, err := client.Git.GetRef(ctx, repo.Owner, repo.Name, "heads/"+branch)
+	if err = classify(ctx, err, byInstallation, a.now()); err != nil && core.KindOf(err) != core.NotFound {
+		return err
+	}
+	return a.wait(ctx, pause) // one that is not found may be there in a moment: what was pushed spreads
 }
 
 // adopt finds the open pull request that stood in the way of a new one.
@@ -106,7 +117,8 @@ func (a *App) adopt(ctx context.Context, token core.RepoToken, repo core.Reposit
 	return core.PullRequest{}, refused
 }
 
-// UpdatePullRequest rewrites title and body; an empty one stays as it is, and so do base and head.
+// UpdatePullRequest rewrites title, body and base; an empty one stays as it is, and so does the head.
+// Codes: base_missing, nothing_to_publish, body_too_long.
 func (a *App) UpdatePullRequest(ctx context.Context, token core.RepoToken, repo core.Repository, number int, text core.PullRequestText) (core.PullRequest, error) {
 	client, err := newClient(a.http, a.bases, token.Value)
 	if err != nil {
@@ -119,6 +131,54 @@ func (a *App) UpdatePullRequest(ctx context.Context, token core.RepoToken, repo 
 	if text.Body != "" {
 		change.Body = &text.Body
 	}
+	if text.Base != "" {
+		change.Base = &gh.PullRequestBranch{Ref: &text.Base}
+	}
+	p, err := a.edit(ctx, client, repo, number, change)
+	if cause, ok := errors.AsType[*RequestError](err); ok && cause.Status == http.StatusUnprocessableEntity {
+		switch {
+		case cause.says("body is too long"):
+			err = bodyTooLong().Because(cause)
+		case cause.says("no new commits"):
+			err = core.Fail(core.Conflict, CodeNothingToPublish, "There is nothing on the branch that "+text.Base+" has not already.").Because(cause)
+		case text.Base != "" && cause.field("base"):
+			err = baseMissing(text.Base).Because(cause)
+		}
+	}
+	return p, err
+}
+
+// ReopenPullRequest opens a closed one again. reopen_refused when its branch has moved, was made anew or
+// is gone since it was closed, or its base is.
+func (a *App) ReopenPullRequest(ctx context.Context, token core.RepoToken, repo core.Repository, number int) (core.PullRequest, error) {
+	client, err := newClient(a.http, a.bases, token.Value)
+	if err != nil {
+		return core.PullRequest{}, err
+	}
+	p, err := a.edit(ctx, client, repo, number, &gh.PullRequest{State: new("open")})
+	if cause, ok := errors.AsType[*RequestError](err); ok && cause.Status == http.StatusUnprocessableEntity {
+		err = core.Fail(core.Conflict, core.CodeReopenRefused, fmt.Sprintf(
+			"GitHub does not open pull request #%d again, because its branch or its base has changed since it was closed. Open a new one.", number)).Because(cause)
+	}
+	return p, err
+}
+
+// Behind counts the commits of a branch that the commit head has not.
+func (a *App) Behind(ctx context.Context, token core.RepoToken, repo core.Repository, branch, head string) (int, error) {
+	client, err := newClient(a.http, a.bases, token.Value)
+	if err != nil {
+		return 0, err
+	}
+	// One commit a page: only the figures beside the list are wanted.
+	c, _, err := client.Repositories.CompareCommits(ctx, repo.Owner, repo.Name, branch, head, &gh.ListOptions{PerPage: 1})
+	if err != nil {
+		return 0, classify(ctx, err, byInstallation, a.now())
+	}
+	return max(c.GetBehindBy(), 0), nil
+}
+
+// edit changes one pull request and checks that the answer is about it.
+func (a *App) edit(ctx context.Context, client *gh.Client, repo core.Repository, number int, change *gh.PullRequest) (core.PullRequest, error) {
 	p, _, err := client.PullRequests.Edit(ctx, repo.Owner, repo.Name, number, change)
 	if err != nil {
 		return core.PullRequest{}, classify(ctx, err, byInstallation, a.now())
@@ -147,7 +207,7 @@ func (a *App) pullRequest(p *gh.PullRequest) (core.PullRequest, error) {
 		state = "merged"
 	}
 	pr := core.PullRequest{
-		Number: p.GetNumber(), URL: p.GetHTMLURL(), State: state, HeadSHA: p.GetHead().GetSHA(),
+		Number: p.GetNumber(), URL: p.GetHTMLURL(), State: state, Draft: p.GetDraft(), HeadSHA: p.GetHead().GetSHA(), Base: p.GetBase().GetRef(),
 		Title: p.GetTitle(), Body: p.GetBody(), UpdatedAt: p.GetUpdatedAt().Time,
 	}
 	switch {
@@ -162,7 +222,11 @@ func (a *App) pullRequest(p *gh.PullRequest) (core.PullRequest, error) {
 }
 
 func baseMissing(base string) *core.Error {
-	return core.Fail(core.Conflict, CodeBaseMissing, "The base branch "+base+" is not on GitHub any more. Start a session from another branch.")
+	return core.Fail(core.Conflict, core.CodeBaseMissing, "The base branch "+base+" is not on GitHub any more. The session's branch is pushed; publish again into another base.")
+}
+
+func bodyTooLong() *core.Error {
+	return core.Fail(core.Invalid, CodeBodyTooLong, "GitHub takes no description of this length. Shorten what people wrote around the session's part of it, and publish again.")
 }
 
 // says looks for a text in GitHub's message and in those of its fields.

@@ -157,9 +157,9 @@ func TestOpenPullRequest_Refusals(t *testing.T) {
 		code string
 	}{
 		{"nothing new", core.PullRequestText{Title: "t", Head: "main", Base: "base-ahead"}, core.Conflict, github.CodeNothingToPublish},
-		{"no base", core.PullRequestText{Title: "t", Head: "agent/a", Base: "gone"}, core.Conflict, github.CodeBaseMissing},
+		{"no base", core.PullRequestText{Title: "t", Head: "agent/a", Base: "gone"}, core.Conflict, core.CodeBaseMissing},
 		{"no title", core.PullRequestText{Head: "agent/a", Base: "main"}, core.Invalid, github.CodeRejected},
-		{"body too long", core.PullRequestText{Title: "t", Body: strings.Repeat("x", 65537), Head: "agent/a", Base: "main"}, core.Invalid, github.CodeRejected},
+		{"body too long", core.PullRequestText{Title: "t", Body: strings.Repeat("x", 65537), Head: "agent/a", Base: "main"}, core.Invalid, github.CodeBodyTooLong},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -167,6 +167,65 @@ func TestOpenPullRequest_Refusals(t *testing.T) {
 			wantCode(t, err, tt.kind, tt.code)
 		})
 	}
+}
+
+func TestPullRequest_IsReopenedWhileNothingMoved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, githubtest.Options{})
+	token := w.mint(t, core.TokenPublish)
+	w.pushBranch(t, token, "agent/a")
+	pr, err := w.app.OpenPullRequest(t.Context(), token, w.repo, textFor("agent/a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, move := range []func(){
+		func() {},
+		func() {
+			if _, err := w.server.Commit(t.Context(), "octo-org/widgets", githubtest.Commit{Branch: "agent/a", Message: "x", Files: map[string]githubtest.File{"x": githubtest.Text("x")}}); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		if err := w.server.ClosePullRequest("octo-org/widgets", pr.Number); err != nil {
+			t.Fatal(err)
+		}
+		move()
+		pr, err = w.app.ReopenPullRequest(t.Context(), token, w.repo, 1)
+		if err == nil && pr.State != "open" {
+			t.Errorf("reopened: %+v", pr)
+		}
+	}
+	wantCode(t, err, core.Conflict, core.CodeReopenRefused)
+}
+
+func TestPullRequest_GoesIntoAnotherBaseAndSaysHowFarThatIsAhead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, githubtest.Options{})
+	token := w.mint(t, core.TokenPublish)
+	head := w.pushBranch(t, token, "agent/a")
+	text := textFor("agent/a")
+	text.Draft = true
+	pr, err := w.app.OpenPullRequest(t.Context(), token, w.repo, text)
+	if err != nil || !pr.Draft || pr.Base != "main" {
+		t.Fatalf("opened %+v, %v", pr, err)
+	}
+	for _, message := range []string{"One", "Two"} {
+		if _, err := w.server.Commit(t.Context(), "octo-org/widgets", githubtest.Commit{Branch: "release/1.x", Message: message, Files: map[string]githubtest.File{message: githubtest.Text("x")}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for branch, want := range map[string]int{"main": 0, "release/1.x": 2} {
+		if n, err := w.app.Behind(t.Context(), token, w.repo, branch, head); err != nil || n != want {
+			t.Errorf("behind %s by %d, %v; want %d", branch, n, err, want)
+		}
+	}
+	if pr, err = w.app.UpdatePullRequest(t.Context(), token, w.repo, 1, core.PullRequestText{Base: "release/1.x"}); err != nil || pr.Base != "release/1.x" {
+		t.Errorf("base %s, %v", pr.Base, err)
+	}
+	_, err = w.app.UpdatePullRequest(t.Context(), token, w.repo, 1, core.PullRequestText{Base: "gone"})
+	wantCode(t, err, core.Conflict, core.CodeBaseMissing)
+	_, err = w.app.UpdatePullRequest(t.Context(), token, w.repo, 1, core.PullRequestText{Body: strings.Repeat("x", 65537)})
+	wantCode(t, err, core.Invalid, github.CodeBodyTooLong)
 }
 
 func TestOpenPullRequest_WaitsForABranchThatGitHubDoesNotShowYet(t *testing.T) {

@@ -96,28 +96,41 @@ func (m *Mirror) fetch(ctx context.Context, held *lock, dir string, r *remote, r
 	return m.bring(ctx, call{dir: dir, args: args, remote: r, lock: held})
 }
 
-// withToken mints a read token for one use and revokes it afterwards. A token that GitHub does
-// not know yet is tried once more.
+// withToken reads with a token of this repository. When GitHub refuses it, one more is minted and tried:
+// a shared one may have lost its rights or have been revoked, and a fresh one may not be known everywhere.
 func (m *Mirror) withToken(ctx context.Context, repo core.Repository, use func(*remote) error) error {
+	token, err := m.useToken(ctx, repo, 0, use)
+	if core.CodeOf(err) != CodeForbidden || token.Value == "" {
+		return err
+	}
+	var pause time.Duration
+	if time.Since(token.MintedAt) < freshToken {
+		pause = m.authRetry
+	}
+	_, err = m.useToken(ctx, repo, pause, use)
+	return err
+}
+
+// useToken gives a minted token the pause to become known; the zero token says that there was none.
+func (m *Mirror) useToken(ctx context.Context, repo core.Repository, pause time.Duration, use func(*remote) error) (core.RepoToken, error) {
 	token, err := m.tokens.Mint(ctx, repo, core.TokenRead)
 	if err != nil {
-		return err
+		return core.RepoToken{}, err
 	}
-	defer m.tokens.Revoke(context.WithoutCancel(ctx), token)
 	r, err := newRemote(m.gitURL(repo), token)
 	if err != nil {
-		return err
-	}
-	err = use(r)
-	if core.CodeOf(err) != CodeForbidden {
-		return err
+		return core.RepoToken{}, err
 	}
 	select {
-	case <-time.After(m.authRetry):
-		return use(r)
+	case <-time.After(pause):
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return core.RepoToken{}, context.Cause(ctx)
 	}
+	err = use(r)
+	if core.CodeOf(err) == CodeForbidden {
+		m.tokens.Refused(token)
+	}
+	return token, err
 }
 
 // explainMissing tells an empty repository from a branch that is gone. Something that answers in

@@ -2,34 +2,36 @@ package mirror
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
-	"sync"
 
 	"agent-sandboxing/core"
 )
 
-// Checkout makes sure of the session's base and streams it as one pack of the last commits. A
-// session that was never checked out must find its branch unmoved (base_moved); again says that it was,
+// Checkout makes sure of the session's base and gives it as one pack of the last commits, behind the
+// pack's index. A session that was never checked out must find its branch unmoved (base_moved); again says that it was,
 // perhaps by another host, and then the base is fetched wherever the branch is now. Errors are core.Errors:
 // base_moved, base_missing, branch_missing, empty_repository, clone_timeout, clone_too_large, github_unavailable,
-// github_forbidden, repository_rejected, disk_full, and what Tokens answered. The reader fails
-// rather than end early; it must be closed.
+// github_forbidden, repository_rejected, disk_full, checkout_failed, and what Tokens answered. The
+// reader must be closed.
 func (m *Mirror) Checkout(ctx context.Context, s core.ChatSession, again bool) (core.Checkout, io.ReadCloser, error) {
 	spec := core.Checkout{Branch: core.BranchFor(s.ID), BaseRef: s.BaseBranch, RemoteURL: m.address(s.Repository)}
-	var dir string
-	err := m.withBase(ctx, s, !again, func(at, base string) (err error) {
-		dir, spec.BaseSHA = at, base
-		spec.Shallow, err = m.boundary(ctx, at, base)
+	var pack io.ReadCloser
+	err := m.withBase(ctx, s, !again, func(dir, base string) (err error) {
+		spec.BaseSHA = base
+		if spec.Shallow, err = m.boundary(ctx, dir, base); err != nil {
+			return err
+		}
+		pack, err = m.pack(ctx, dir, &spec)
 		return err
 	})
-	if err != nil {
-		return core.Checkout{}, nil, err
-	}
-	pack, err := m.pack(ctx, dir, spec)
 	return spec, pack, err
 }
 
@@ -41,61 +43,73 @@ func (m *Mirror) address(repo core.Repository) string {
 	return m.gitURL(repo)
 }
 
-// pack streams the base down to the boundary. It names the boundary itself and ignores the
-// mirror's own, which a fetch may move meanwhile.
-func (m *Mirror) pack(ctx context.Context, dir string, spec core.Checkout) (io.ReadCloser, error) {
+// pack opens the pack of the base down to the boundary. The mirror keeps the last one that it made,
+// because sessions often begin from the same commit. The boundary is the session's, not the mirror's
+// own. The caller holds the lock.
+func (m *Mirror) pack(ctx context.Context, dir string, spec *core.Checkout) (io.ReadCloser, error) {
 	var revs strings.Builder
 	for _, sha := range spec.Shallow {
 		fmt.Fprintf(&revs, "--shallow %s\n", sha)
 	}
 	fmt.Fprintf(&revs, "%s\n", spec.BaseSHA)
-	read, write, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("pack pipe: %w", err)
+	digest := sha256.Sum256([]byte(revs.String()))
+	name, kept := hex.EncodeToString(digest[:]), filepath.Join(dir, "checkout")
+	pack, err := openPack(filepath.Join(kept, name), spec)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return pack, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	started, err := m.git.start(ctx, call{
+	fresh := kept + ".new" // a dead process may have left one
+	if err := errors.Join(os.RemoveAll(fresh), os.Mkdir(fresh, 0o700)); err != nil {
+		return nil, fmt.Errorf("make a folder for the pack: %w", err)
+	}
+	made, err := m.git.line(ctx, call{
 		dir:   dir,
-		args:  []string{"--shallow-file", "", "pack-objects", "--revs", "--stdout", "--quiet", "--delta-base-offset", "--shallow"},
-		stdin: strings.NewReader(revs.String()), stdout: write, timeout: fetchTimeout,
+		args:  []string{"--shallow-file", "", "pack-objects", "--revs", "--quiet", "--delta-base-offset", "--shallow", filepath.Join(fresh, "base")},
+		stdin: strings.NewReader(revs.String()), timeout: fetchTimeout,
 	})
-	_ = write.Close() // the child has its own
 	if err != nil {
-		cancel()
-		return nil, errors.Join(err, read.Close())
+		_ = os.RemoveAll(fresh) // else the next one does
+		return nil, packError(err)
 	}
-	return &packStream{pipe: read, child: started, cancel: cancel}, nil
-}
-
-// packStream ends with io.EOF only when git has ended well.
-type packStream struct {
-	pipe   *os.File
-	child  *child
-	cancel context.CancelFunc
-	once   sync.Once
-	err    error
-}
-
-func (p *packStream) Read(b []byte) (int, error) {
-	n, err := p.pipe.Read(b)
-	if errors.Is(err, io.EOF) {
-		if ended := p.wait(); ended != nil {
-			return n, core.Fail(core.Internal, "checkout_failed",
-				"The repository could not be read from the server's mirror. Try again.").Because(ended)
+	for _, suffix := range []string{".pack", ".idx"} {
+		if err := os.Rename(filepath.Join(fresh, "base-"+made+suffix), filepath.Join(fresh, name+suffix)); err != nil {
+			return nil, fmt.Errorf("name the pack: %w", err)
 		}
 	}
-	return n, err
+	if err := errors.Join(os.RemoveAll(kept), os.Rename(fresh, kept)); err != nil { // who reads the old one goes on
+		return nil, fmt.Errorf("keep the pack: %w", err)
+	}
+	return openPack(filepath.Join(kept, name), spec)
 }
 
-// Close ends the producer when it has not ended by itself. It never fails.
-func (p *packStream) Close() error {
-	p.cancel()
-	_ = p.pipe.Close()
-	_ = p.wait()
-	return nil
+// openPack opens a pack behind its index.
+func openPack(name string, spec *core.Checkout) (io.ReadCloser, error) {
+	index, err := os.Open(name + ".idx")
+	if err != nil {
+		return nil, fmt.Errorf("open the index of a pack: %w", err)
+	}
+	pack, err := os.Open(name + ".pack")
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open a pack: %w", err), index.Close())
+	}
+	info, err := index.Stat()
+	if err != nil {
+		return nil, errors.Join(err, index.Close(), pack.Close())
+	}
+	spec.IndexBytes = info.Size()
+	return &indexed{Reader: io.MultiReader(index, pack), files: []io.Closer{index, pack}}, nil
 }
 
-func (p *packStream) wait() error {
-	p.once.Do(func() { p.err = p.child.wait() })
-	return p.err
+// indexed is a pack behind its index.
+type indexed struct {
+	io.Reader
+	files []io.Closer
+}
+
+func (p *indexed) Close() error {
+	var failures []error
+	for _, f := range p.files {
+		failures = append(failures, f.Close())
+	}
+	return errors.Join(failures...)
 }

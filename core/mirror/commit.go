@@ -3,6 +3,7 @@ package mirror
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,20 +72,26 @@ func (q *Quarantine) TreeOf(ctx context.Context, commit string) (string, error) 
 	return q.m.git.line(ctx, call{dir: q.dir, args: []string{"rev-parse", "--verify", "--end-of-options", commit + "^{tree}"}})
 }
 
-// Without returns tree as it is without the given paths (raw bytes).
-func (q *Quarantine) Without(ctx context.Context, tree string, paths []string) (string, error) {
-	if len(paths) == 0 {
+// Without returns tree as it is without the given changes: what they added is gone, what they changed or
+// removed is as before. A file that is taken back replaces a folder of its name, and the reverse.
+func (q *Quarantine) Without(ctx context.Context, tree string, changes []Change) (string, error) {
+	if len(changes) == 0 {
 		return tree, nil
 	}
 	steps := []call{
 		{args: []string{"read-tree", tree}},
-		{args: []string{"update-index", "-z", "--index-info"}},
+		{args: []string{"update-index", "--replace", "-z", "--index-info"}},
 	}
-	var gone strings.Builder
-	for _, p := range paths {
-		fmt.Fprintf(&gone, "0 %040d\t%s\x00", 0, p)
+	var back strings.Builder
+	for _, c := range changes { // first all that goes, so that it does not stand in the way of what comes back
+		fmt.Fprintf(&back, "0 %040d\t%s\x00", 0, c.Path)
 	}
-	steps[1].stdin = strings.NewReader(gone.String())
+	for _, c := range changes {
+		if c.OldSHA != "" {
+			fmt.Fprintf(&back, "%s %s\t%s\x00", c.OldMode, c.OldSHA, cmp.Or(c.OldPath, c.Path))
+		}
+	}
+	steps[1].stdin = strings.NewReader(back.String())
 	for _, c := range steps {
 		c.dir, c.config, c.limits = q.dir, hostileConfig, q.m.hostile()
 		if err := q.m.git.run(ctx, c); err != nil {

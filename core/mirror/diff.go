@@ -3,6 +3,7 @@ package mirror
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +17,12 @@ import (
 // MaxPatch bounds the text of a diff, in bytes.
 const MaxPatch = 1 << 20
 
-// maxPatchRead ends a patch whose text nobody would read.
-const maxPatchRead = 64 << 20
+const (
+	// maxPatchRead ends a patch whose text nobody would read.
+	maxPatchRead = 64 << 20
+	// maxCompared is where git takes a file for binary without reading it, in bytes.
+	maxCompared = 8 << 20
+)
 
 // Capture is the difference between the session's base and its work tree, made by our own git from
 // the two trees. Errors as of Import.
@@ -44,8 +49,40 @@ func (q *Quarantine) Diff(ctx context.Context, from, to string) (core.Diff, erro
 	if len(changes) == 0 {
 		return diff, nil
 	}
+	if from, to, err = q.withoutHuge(ctx, from, to, changes); err != nil {
+		return diff, err
+	}
 	diff.Patch, diff.Truncated, err = q.patch(ctx, from, to)
 	return diff, err
+}
+
+// withoutHuge takes the files above maxCompared that come or go out of both trees: to say in a patch
+// that such a one is binary, git would hold all of it.
+func (q *Quarantine) withoutHuge(ctx context.Context, from, to string, changes []Change) (string, string, error) {
+	var blobs, paths []string
+	for _, c := range changes {
+		if c.Binary && (c.OldSHA == "" || c.NewSHA == "") {
+			blobs, paths = append(blobs, cmp.Or(c.NewSHA, c.OldSHA)), append(paths, c.Path)
+		}
+	}
+	if len(blobs) == 0 {
+		return from, to, nil
+	}
+	sizes, err := q.Sizes(ctx, blobs)
+	if err != nil {
+		return "", "", err
+	}
+	var huge []Change // as if each was added, so that both trees lose it
+	for i, size := range sizes {
+		if size > maxCompared {
+			huge = append(huge, Change{ChangedFile: core.ChangedFile{Path: paths[i]}})
+		}
+	}
+	if from, err = q.Without(ctx, from, huge); err != nil {
+		return "", "", err
+	}
+	to, err = q.Without(ctx, to, huge)
+	return from, to, err
 }
 
 func storable(path string) string { return strings.ToValidUTF8(path, "\uFFFD") }
@@ -71,7 +108,7 @@ func (q *Quarantine) compare(from, to string, format ...string) call {
 		"--src-prefix=a/", "--dst-prefix=b/", "--ignore-submodules=none", "-l1000",
 	}, format...)
 	// Files above the threshold are compared as binary; people should still see a long text file.
-	config := append(append([]string{}, hostileConfig...), "core.bigFileThreshold=8m", "diff.algorithm=histogram")
+	config := append(append([]string{}, hostileConfig...), fmt.Sprintf("core.bigFileThreshold=%d", maxCompared), "diff.algorithm=histogram")
 	return call{dir: q.dir, config: config, limits: q.m.hostile(), timeout: importTimeout, args: append(args, from, to, "--")}
 }
 

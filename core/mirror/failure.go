@@ -10,23 +10,25 @@ import (
 // CodeForbidden is what GitHub's git answers although a token had been minted.
 const CodeForbidden = "github_forbidden"
 
-// codeMoved is a redirect, which git must not follow with a credential.
-const codeMoved = "repository_moved"
-
 // fetchError turns a git that talked to GitHub into what a person can act on. Anything else, such
 // as a cancelled context, is returned as it is.
 func fetchError(err error) error {
 	failed, ok := errors.AsType[*gitError](err)
-	if !ok {
+	if _, known := errors.AsType[*core.Error](err); known || !ok {
 		return err
 	}
 	switch {
+	case failed.says("archived so it is read-only", "archived so is read-only"):
+		return core.Fail(core.Conflict, "repository_archived",
+			"The repository is archived on GitHub and cannot be changed. Unarchive it there and publish again.").Because(err)
 	case errors.Is(failed, errTimeLimit), failed.says("Operation too slow", "Operation timed out"):
 		return core.Fail(core.Unavailable, "clone_timeout",
 			"GitHub sent the repository too slowly. Try again; if it is very large, ask the operator to lower CLONE_DEPTH.").Because(err)
-	case failed.says("No space left on device"):
-		return core.Fail(core.Unavailable, "disk_full",
-			"The server has no disk space for the repository. Ask the operator to free some, then try again.").Because(err)
+	case failed.says(noSpace):
+		return diskFull(err)
+	case failed.says("SSL certificate problem", "certificate verification failed", "SSL: no alternative certificate"):
+		return core.Fail(core.Unavailable, "github_untrusted",
+			"This server does not trust the certificate that GitHub showed. Ask the operator to put its authority into SANDBOX_CA_FILE.").Because(err)
 	case failed.says("Authentication failed", "could not read Username", "could not read Password",
 		"returned error: 401", "returned error: 403", "Repository not found", "' not found", "returned error: 404"):
 		return core.Fail(core.Forbidden, CodeForbidden,
@@ -43,6 +45,27 @@ func fetchError(err error) error {
 	}
 	return core.Fail(core.Unavailable, "github_unavailable",
 		"GitHub did not answer as expected. Nothing was lost: try again in a minute.").Because(err)
+}
+
+// noSpace is how git says that a disk is full.
+const noSpace = "No space left on device"
+
+func diskFull(cause error) error {
+	return core.Fail(core.Unavailable, "disk_full",
+		"The server has no disk space for the repository. Ask the operator to free some, then try again.").Because(cause)
+}
+
+// packError turns a git that could not pack a base into what a person can act on.
+func packError(err error) error {
+	failed, ok := errors.AsType[*gitError](err)
+	switch {
+	case !ok:
+		return err
+	case failed.says(noSpace):
+		return diskFull(err)
+	}
+	return core.Fail(core.Internal, "checkout_failed",
+		"The repository could not be read from the server's mirror. Try again.").Because(err)
 }
 
 // ended says that a failure comes with the end of the caller's context, so it is nobody's.

@@ -34,7 +34,7 @@ type call struct {
 	stdout  io.Writer
 	remote  *remote       // of the commands that talk to a server
 	lock    *lock         // inherited, so that an orphan still holds it
-	limits  *limits       // of the commands that read hostile objects
+	limits  limits        // besides gitMemory, which no command may exceed
 	timeout time.Duration // 0 means localTimeout
 }
 
@@ -42,10 +42,13 @@ type call struct {
 // after it has started: what it is to be protected from arrives later, on its stdin or from a
 // server, or is too slow to matter before.
 type limits struct {
-	memory uint64 // bytes of address space
-	cpu    uint64 // seconds
-	file   uint64 // bytes of the largest file that it may write
+	cpu  uint64 // seconds
+	file uint64 // bytes of the largest file that it may write
 }
+
+// gitMemory is the address space of one git, in bytes. Whatever it reads was made by strangers, on
+// GitHub as well as in a sandbox.
+const gitMemory = 2 << 30
 
 const (
 	localTimeout = 2 * time.Minute
@@ -71,6 +74,9 @@ var fixedConfig = []string{
 	"core.quotePath=off",
 	"core.askPass=",
 	"core.compression=1",
+	"core.bigFileThreshold=1m", // a small pack may hold huge files: larger ones are streamed, never held
+	"core.packedGitWindowSize=16m",
+	"core.packedGitLimit=256m",
 	"credential.helper=",
 	"gc.auto=0",
 	"maintenance.auto=false",
@@ -166,11 +172,9 @@ func (r runner) start(ctx context.Context, c call) (*child, error) {
 		return nil, fmt.Errorf("start git %s: %w", c.verb(), err)
 	}
 	started := &child{cmd: cmd, verb: c.verb(), stderr: stderr, ended: func() error { return context.Cause(ctx) }, stop: stop}
-	if c.limits != nil {
-		if err := c.limits.apply(cmd.Process.Pid); err != nil {
-			stop()
-			return nil, errors.Join(err, started.wait())
-		}
+	if err := c.limits.apply(cmd.Process.Pid); err != nil {
+		stop()
+		return nil, errors.Join(err, started.wait())
 	}
 	return started, nil
 }
@@ -225,7 +229,7 @@ func (c call) verb() string {
 }
 
 func (l limits) apply(pid int) error {
-	for resource, max := range map[int]uint64{unix.RLIMIT_AS: l.memory, unix.RLIMIT_CPU: l.cpu, unix.RLIMIT_FSIZE: l.file} {
+	for resource, max := range map[int]uint64{unix.RLIMIT_AS: gitMemory, unix.RLIMIT_CPU: l.cpu, unix.RLIMIT_FSIZE: l.file} {
 		if max == 0 {
 			continue
 		}
@@ -265,6 +269,11 @@ func (e *gitError) signal() syscall.Signal {
 		}
 	}
 	return 0
+}
+
+// exhausted says that git, or one that it started, was ended by a limit of the kernel's.
+func (e *gitError) exhausted() bool {
+	return e.signal() != 0 || e.says("ut of memory", "died of signal", "mmap failed")
 }
 
 // head keeps the first bytes and swallows the rest, so that a chatty child never blocks.

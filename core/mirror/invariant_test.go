@@ -17,6 +17,7 @@ import (
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/core/mirror"
+	"agent-sandboxing/core/mirror/gittrap"
 	"agent-sandboxing/core/mirror/mirrortest"
 )
 
@@ -45,7 +46,7 @@ func (b *bundle) everything(t *testing.T, plant func(*mirrortest.Workspace)) []e
 	defer q.Close()
 	changes, err := q.Changes(ctx, q.Base, q.Tree)
 	check(err)
-	tree, err := q.Without(ctx, q.Tree, []string{changes[0].Path})
+	tree, err := q.Without(ctx, q.Tree, changes[:1])
 	check(err)
 	commit, err := q.Commit(ctx, mirror.Commit{Tree: tree, Parent: q.Base, Message: "Change", Name: "bot", Email: "bot@example.com", When: time.Unix(1_700_000_000, 0)})
 	check(err)
@@ -223,127 +224,65 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// traps is a configuration in which everything that git can be made to run drops a canary.
-func traps(canary string) string {
-	run := func(name string) string { return fmt.Sprintf("%s/trap %s", canary, name) }
-	var b strings.Builder
-	for _, s := range []struct{ section, key, value string }{
-		{"core", "fsmonitor", run("fsmonitor")},
-		{"core", "hooksPath", canary + "/hooks"},
-		{"core", "editor", run("editor")},
-		{"core", "pager", run("pager")},
-		{"core", "sshCommand", run("ssh")},
-		{"core", "gitProxy", run("proxy")},
-		{"core", "askPass", canary + "/trap"},
-		{"core", "alternateRefsCommand", run("alternates")},
-		{"diff", "external", run("diff")},
-		{`diff "evil"`, "command", run("diff-driver")},
-		{`diff "evil"`, "textconv", run("textconv")},
-		{`filter "evil"`, "clean", run("clean")},
-		{`filter "evil"`, "smudge", run("smudge")},
-		{`filter "evil"`, "process", run("process")},
-		{`filter "evil"`, "required", "true"},
-		{`filter "lfs"`, "clean", run("lfs-clean")},
-		{`filter "lfs"`, "smudge", run("lfs-smudge")},
-		{`merge "evil"`, "driver", run("merge")},
-		{"merge", "default", "evil"},
-		{"gpg", "program", canary + "/trap"},
-		{"commit", "gpgSign", "true"},
-		{"push", "gpgSign", "if-asked"},
-		{"credential", "helper", "!" + run("credential")},
-		{"uploadpack", "packObjectsHook", run("pack-hook")},
-		{"sequence", "editor", run("sequence")},
-		{"interactive", "diffFilter", run("filter")},
-		{`trailer "x"`, "command", run("trailer")},
-		{`alias`, "diff-tree", "!" + run("alias")},
-		{`alias`, "fetch", "!" + run("alias-fetch")},
-		{"init", "templateDir", canary + "/template"},
-		{`protocol "ext"`, "allow", "always"},
-		{`submodule "evil"`, "update", "!" + run("submodule")},
-		{`submodule "evil"`, "url", "ext::" + run("ext")},
-		{"submodule", "recurse", "true"},
-		{"fetch", "recurseSubmodules", "true"},
-		{"pager", "diff-tree", run("pager-diff")},
-	} {
-		fmt.Fprintf(&b, "[%s]\n\t%s = %q\n", s.section, s.key, s.value)
-	}
-	return b.String()
-}
-
+// TestInvariant10_NothingRepositoryMadeRunsInTheControlPlane plants the corpus of traps in the base
+// commit's files, the session's work tree and its git directory, and in the settings of whoever runs the
+// server, and has the mirror do all that it can.
 func TestInvariant10_NothingRepositoryMadeRunsInTheControlPlane(t *testing.T) {
-	canary := t.TempDir()
-	script := "#!/bin/sh\ntouch " + canary + "/dropped-${1:-x}-$(basename $0)\ncat\n"
-	config := traps(canary)
-	hooks := map[string]string{}
-	for _, h := range []string{"pre-commit", "post-checkout", "reference-transaction", "pre-push", "post-index-change", "pre-auto-gc", "post-rewrite", "fsmonitor-watchman", "update", "pre-receive", "post-receive", "proc-receive", "push-to-checkout"} {
-		hooks["hooks/"+h+"*"] = script
-	}
-	mirrortest.WriteFiles(t, canary, map[string]string{"trap*": script})
-	mirrortest.WriteFiles(t, canary, hooks)
-	mirrortest.WriteFiles(t, filepath.Join(canary, "template"), hooks)
-
-	// The settings of whoever runs the server do not count either.
-	home := t.TempDir()
-	mirrortest.WriteFiles(t, home, map[string]string{".gitconfig": config, "git/config": config})
+	dir, home := filepath.Join(t.TempDir(), "traps"), t.TempDir()
+	program := filepath.Join(dir, "run-environment")
 	for name, value := range map[string]string{
-		"HOME": home, "XDG_CONFIG_HOME": home, "GIT_CONFIG_GLOBAL": home + "/.gitconfig", "GIT_TEMPLATE_DIR": canary + "/template",
-		"GIT_EXTERNAL_DIFF": canary + "/trap", "GIT_ASKPASS": canary + "/trap", "SSH_ASKPASS": canary + "/trap", "GIT_SSH_COMMAND": canary + "/trap",
-		"GIT_PAGER": canary + "/trap", "GIT_EDITOR": canary + "/trap", "GIT_PROXY_COMMAND": canary + "/trap",
-		"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsmonitor", "GIT_CONFIG_VALUE_0": canary + "/trap",
+		"HOME": home, "XDG_CONFIG_HOME": home + "/.config", "GIT_CONFIG_GLOBAL": home + "/.gitconfig", "GIT_TEMPLATE_DIR": dir + "/template",
+		"GIT_EXTERNAL_DIFF": program, "GIT_ASKPASS": program, "SSH_ASKPASS": program, "GIT_SSH_COMMAND": program,
+		"GIT_PAGER": program, "GIT_EDITOR": program, "GIT_PROXY_COMMAND": program,
+		"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsmonitor", "GIT_CONFIG_VALUE_0": program,
 	} {
 		t.Setenv(name, value)
 	}
-
 	b := setup(t)
-	attributes := "* filter=evil diff=evil merge=evil text eol=crlf\n*.bin filter=lfs diff=lfs merge=lfs -text\n"
-	hostile := map[string]string{
+	b.session.BaseSHA = b.server.Commit(t, b.repo, "main", hostileBase(dir))
+	planted := 1 // the environment
+	b.everything(t, func(ws *mirrortest.Workspace) {
+		b.bash(t, ws.Dir, gittrap.Trap{Name: "environment"}.Program(dir))
+		write(t, ws, map[string]string{"dir/new.txt": "new\n", "data.bin": "x\n"})
+		for _, trap := range gittrap.All() {
+			if trap.Local {
+				continue
+			}
+			planted++
+			b.bash(t, ws.Dir, trap.Plant(dir))
+			write(t, ws, map[string]string{"README.md": trap.Name + "\n"})
+			if diff, err := b.mirror.Capture(t.Context(), b.session, ws); err != nil || len(diff.Files) == 0 {
+				t.Errorf("%s: %d files, %v", trap.Name, len(diff.Files), err)
+			}
+		}
+	})
+	sprung, err := filepath.Glob(gittrap.Sprung(dir) + "/*")
+	if err != nil || len(sprung) > 0 {
+		t.Errorf("sprung: %v, %v", sprung, err)
+	}
+	t.Logf("git traps: %d planted, %d sprung", planted, len(sprung))
+}
+
+// hostileBase are files that turn on whatever the traps have configured, and that make the repository
+// look like a git directory itself.
+func hostileBase(dir string) map[string]string {
+	attributes := "* filter=clean filter=smudge filter=process diff=command merge=evil text eol=crlf\n*.bin filter=lfs diff=lfs merge=lfs -text\n"
+	return map[string]string{
 		"README.md": "widgets\n", ".gitattributes": attributes, "dir/.gitattributes": attributes,
-		".lfsconfig":  "[lfs]\n\turl = ext::" + canary + "/trap\n",
-		".gitmodules": "[submodule \"evil\"]\n\tpath = evil\n\turl = ext::" + canary + "/trap\n\tupdate = none\n",
-		"HEAD":        "ref: refs/heads/main\n", "config": config, "objects/info/alternates": canary + "\n", "refs/x": "x\n", ".gitconfig": config,
+		".lfsconfig":  "[lfs]\n\turl = ext::" + dir + "/run-environment\n",
+		".gitmodules": "[submodule \"evil\"]\n\tpath = evil\n\turl = ext::" + dir + "/run-environment\n\tupdate = none\n",
+		"HEAD":        "ref: refs/heads/main\n", "config": "[core]\n\tfsmonitor = " + dir + "/run-environment\n",
+		"objects/info/alternates": dir + "\n", "refs/x": "x\n", "hooks/post-checkout*": "#!/bin/sh\n" + dir + "/run-environment\n",
 		"data.bin": "version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("0", 64) + "\nsize 1\n",
 	}
-	for name, content := range hooks {
-		hostile[name] = content
-	}
-	b.session.BaseSHA = b.server.Commit(t, b.repo, "main", hostile)
-	b.everything(t, func(ws *mirrortest.Workspace) {
-		write(t, ws, map[string]string{"README.md": "changed\n", "dir/new.txt": "new\n", "data.bin": "x\n"})
-		appendFile(t, filepath.Join(ws.Dir, ".git", "config"), config)
-		mirrortest.WriteFiles(t, filepath.Join(ws.Dir, ".git"), hooks)
-		mirrortest.WriteFiles(t, filepath.Join(ws.Dir, ".git"), map[string]string{"info/attributes": attributes})
-	})
-	if dropped := canaries(t, canary); len(dropped) > 0 {
-		t.Errorf("%d canaries: %v", len(dropped), dropped)
-	}
-
-	// The traps are live: a git that trusts the same settings runs them.
-	ws, _ := b.checkout(t, b.session)
-	write(t, ws, map[string]string{"README.md": "changed\n"})
-	cmd := exec.CommandContext(t.Context(), "git", "-c", "core.fsmonitor=", "diff", "HEAD", "--")
-	cmd.Dir = ws.Dir
-	out, err := cmd.CombinedOutput()
-	if len(canaries(t, canary)) == 0 {
-		t.Errorf("no trap works, so the test proves nothing: %v %s", err, out)
-	}
 }
 
-func appendFile(t *testing.T, path, text string) {
+// bash runs a shell text in a folder, with this process's HOME and nothing else of it.
+func (b *bundle) bash(t *testing.T, dir, text string) {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", text)
+	cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
-	if err := os.WriteFile(path, append(data, text...), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func canaries(t *testing.T, dir string) []string {
-	t.Helper()
-	found, err := filepath.Glob(filepath.Join(dir, "dropped-*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
 }

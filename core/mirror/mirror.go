@@ -36,10 +36,11 @@ type Options struct {
 	Log          *slog.Logger
 }
 
-// Tokens mints installation tokens for one repository and one purpose.
+// Tokens hands out installation tokens for one repository and one purpose, which it ends itself.
 type Tokens interface {
 	Mint(ctx context.Context, repo core.Repository, purpose core.TokenPurpose) (core.RepoToken, error)
-	Revoke(ctx context.Context, token core.RepoToken)
+	// Refused says that GitHub did not take a token, so that nobody gets it again.
+	Refused(token core.RepoToken)
 }
 
 // Mirror is safe for concurrent use, also by several processes on one Dir.
@@ -56,7 +57,7 @@ type Mirror struct {
 	maxBase     uint64
 	fetchWithin time.Duration
 	log         *slog.Logger
-	authRetry   time.Duration // wait before a fresh token is tried once more
+	authRetry   time.Duration // wait after the refusal of a fresh token
 }
 
 const (
@@ -65,7 +66,9 @@ const (
 	stallTime      = 30 * time.Second
 	// staleQuarantine is far above what the time limits of an import and a push add up to.
 	staleQuarantine = 2 * time.Hour
-	// authRetryAfter bridges the moment in which GitHub does not know a new token everywhere.
+	// freshToken is the age below which a token may be unknown to a part of GitHub, and authRetryAfter
+	// how long that is given time.
+	freshToken     = 10 * time.Second
 	authRetryAfter = 1500 * time.Millisecond
 )
 

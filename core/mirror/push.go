@@ -45,8 +45,8 @@ func (m *Mirror) Push(ctx context.Context, repo core.Repository, token core.Repo
 	if reason, refused := parsePorcelain(out.String(), ref); refused {
 		return pushRefused(reason, failed)
 	}
-	if err := fetchError(err); core.CodeOf(err) == CodeForbidden || core.CodeOf(err) == codeMoved {
-		return err
+	if refused := fetchError(err); core.KindOf(refused) != core.Unavailable {
+		return refused
 	}
 	return core.Fail(core.Unavailable, "github_unavailable",
 		"GitHub did not confirm the push. Your work is safe in the workspace: publish again in a minute.").Because(err)
@@ -82,7 +82,7 @@ func pushRefused(reason string, failed *gitError) error {
 	case has("without `workflows` permission", "without workflows permission", "create or update workflow"):
 		answer = core.Fail(core.Conflict, "workflow_permission_missing", "GitHub does not let this App change workflow files. Undo the changes below .github/workflows, or make them yourself.")
 	case has("PUSH PROTECTION", "push protection"):
-		answer = core.Fail(core.Conflict, "secret_blocked", "GitHub found a secret in the changes and refused the push"+places(said)+". Remove it from the files and publish again.")
+		answer = core.Fail(core.Conflict, "secret_blocked", "GitHub found a secret in the changes and refused the push"+secrets(said)+". Remove it from the files, treat it as known to others, and publish again.")
 	case has("GH001", "exceeds GitHub's file size limit"):
 		answer = core.Fail(core.Conflict, "file_too_large", "GitHub takes no file above 100 MB"+largeFiles(said)+". Remove it from the changes and publish again.")
 	case has("GH008"):
@@ -122,13 +122,18 @@ func remoteLines(stderr string) []string {
 
 const maxQuoted = 400 // bytes of a server's words in one message
 
-// rules quotes the bullet lines of a refused rule.
+// rules quotes the bullet lines of a refused rule, or the errors without a code where there are none.
 func rules(said []string) string {
-	var found []string
+	var found, errors []string
 	for _, l := range said {
 		if bullet := strings.TrimLeft(l, "-*•— "); bullet != l && bullet != "" {
 			found = append(found, strings.TrimRight(bullet, "."))
+		} else if text, ok := strings.CutPrefix(l, "error: "); ok && !strings.HasPrefix(text, "GH0") {
+			errors = append(errors, strings.TrimRight(text, "."))
 		}
+	}
+	if len(found) == 0 {
+		found = errors
 	}
 	if len(found) == 0 {
 		return "GitHub named no rule."
@@ -137,12 +142,23 @@ func rules(said []string) string {
 }
 
 var (
-	secretPlace = regexp.MustCompile(`path: (\S+:\d+)`)
+	secretPlace = regexp.MustCompile(`path: (.+:\d+)$`)
+	secretKind  = regexp.MustCompile(`^—— ([^—]+?) —+$`)
 	largeFile   = regexp.MustCompile(`File (.+) is [0-9.]+ [KMG]?B; this exceeds`)
 )
 
-// places names where a secret was found, never what it is.
-func places(said []string) string { return named(secretPlace, said) }
+// secrets names the kinds of what was found and where, never the value.
+func secrets(said []string) string {
+	kind, kinds := "", []string{}
+	for _, l := range said {
+		if match := secretKind.FindStringSubmatch(l); match != nil {
+			kind = match[1] + " in "
+		} else if match := secretPlace.FindStringSubmatch(l); match != nil && !slices.Contains(kinds, kind+match[1]) {
+			kinds = append(kinds, kind+match[1])
+		}
+	}
+	return quoted(kinds)
+}
 
 func largeFiles(said []string) string { return named(largeFile, said) }
 
@@ -153,6 +169,11 @@ func named(pattern *regexp.Regexp, said []string) string {
 			found = append(found, match[1])
 		}
 	}
+	return quoted(found)
+}
+
+// quoted is " (a, b)", "" for none.
+func quoted(found []string) string {
 	if len(found) == 0 {
 		return ""
 	}

@@ -6,10 +6,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/core/mirror"
@@ -108,12 +111,13 @@ func TestPush_ClassifiesWhatGitHubRefuses(t *testing.T) {
 	t.Parallel()
 	cases := []struct{ name, hook, code, says string }{
 		{"protected", `echo "error: GH006: Protected branch update failed for refs/heads/agent/x." >&2
-echo "error: Changes must be made through a pull request." >&2`, "rules_rejected", "rules"},
+echo "error: Changes must be made through a pull request." >&2`, "rules_rejected", "Changes must be made through a pull request."},
 		{"rules", `echo "error: GH013: Repository rule violations found for refs/heads/agent/x." >&2
 echo "- Commits must have an \033[31missue number." >&2; echo "- Name must match a pattern" >&2`, "rules_rejected", "Commits must have an [31missue number; Name must match a pattern."},
 		{"signatures", `echo "error: GH013: Repository rule violations found" >&2; echo "- Commits must have verified signatures." >&2`, "signatures_required", "verified signatures"},
 		{"secret", `echo "error: GH013: Repository rule violations found" >&2; echo "- GITHUB PUSH PROTECTION" >&2
-echo "   —— AWS Access Key ———" >&2; echo "     path: src/config.ts:12" >&2`, "secret_blocked", "src/config.ts:12"},
+echo "   —— AWS Access Key ———" >&2; echo "     - commit: 8728dbe67" >&2; echo "       path: src/my config.ts:12" >&2; echo "       path: b.ts:3" >&2
+echo "   —— Slack API Token ——————" >&2; echo "       path: b.ts:3" >&2`, "secret_blocked", "(AWS Access Key in src/my config.ts:12, AWS Access Key in b.ts:3, Slack API Token in b.ts:3)"},
 		{"large", `echo "error: File data/big.bin is 123.45 MB; this exceeds GitHub's file size limit of 100.00 MB" >&2
 echo "error: GH001: Large files detected." >&2`, "file_too_large", "data/big.bin"},
 		{"lfs", `echo "error: GH008: Your push referenced at least 1 unknown Git LFS object" >&2`, "lfs_unsupported", "LFS"},
@@ -195,40 +199,91 @@ func TestFetch_SaysWhatFailed(t *testing.T) {
 	wantCode(t, err, "github_unavailable")
 }
 
-func TestFetch_TriesAFreshTokenTwice(t *testing.T) {
+func TestFetch_MintsOnceMoreWhenATokenIsRefused(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	refused := false
-	b.server.Fault(func(w http.ResponseWriter, r *http.Request) bool {
-		if _, _, ok := r.BasicAuth(); ok && !refused {
-			refused = true
-			w.WriteHeader(http.StatusForbidden)
-			return true
+	for _, age := range []time.Duration{0, time.Minute} {
+		for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound} {
+			t.Run(fmt.Sprintf("%d after %v", status, age), func(t *testing.T) {
+				t.Parallel()
+				b := setup(t)
+				b.server.Age = age
+				var stale string
+				b.server.Fault(func(w http.ResponseWriter, r *http.Request) bool {
+					_, token, ok := r.BasicAuth()
+					if ok && stale == "" {
+						stale = token
+					}
+					if !ok || token != stale {
+						return false
+					}
+					w.WriteHeader(status)
+					return true
+				})
+				b.checkout(t, b.session)
+				minted := b.server.Minted()
+				if diff := cmp.Diff(minted[:1], b.server.RefusedTokens()); diff != "" || len(minted) != 2 {
+					t.Errorf("minted %d, refused (-want +got):\n%s", len(minted), diff)
+				}
+			})
 		}
-		return false
-	})
-	b.checkout(t, b.session)
-	if !refused || len(b.server.Minted()) != 1 {
-		t.Errorf("refused %v, minted %d", refused, len(b.server.Minted()))
 	}
 }
 
-func TestWithout_LeavesPathsOut(t *testing.T) {
+func TestFetch_GivesUpAfterTheSecondToken(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
+	b.server.Age = time.Minute
+	b.server.Fault(func(w http.ResponseWriter, r *http.Request) bool {
+		_, _, ok := r.BasicAuth()
+		if ok {
+			w.WriteHeader(http.StatusForbidden)
+		}
+		return ok
+	})
+	_, _, err := b.mirror.Checkout(t.Context(), b.session, false)
+	wantCode(t, err, "github_forbidden")
+	if minted, refused := b.server.Minted(), b.server.RefusedTokens(); len(minted) != 2 || !slices.Equal(minted, refused) {
+		t.Errorf("minted %d, refused %d; want two of each", len(minted), len(refused))
+	}
+}
+
+func TestWithout_TakesChangesBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.session.BaseSHA = b.server.Commit(t, b.repo, "main", map[string]string{
+		"changed": "old\n", "gone": "old\n", "moved": strings.Repeat("moved\n", 20), "folder/was": "old\n",
+	})
 	ws, _ := b.checkout(t, b.session)
 	odd := "odd \"n\name\ttab"
-	write(t, ws, map[string]string{"keep.txt": "k\n", odd: "o\n", "dir/only.txt": "d\n"})
+	for _, name := range []string{"gone", "moved", "folder"} {
+		if err := os.RemoveAll(filepath.Join(ws.Dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, ws, map[string]string{
+		"keep.txt": "k\n", odd: "o\n", "dir/only.txt": "d\n",
+		"changed": "new\n", "away": strings.Repeat("moved\n", 20), "folder": "a file now\n",
+	})
 	q, err := b.mirror.Import(t.Context(), b.session, ws)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	tree, err := q.Without(t.Context(), q.Tree, []string{odd, "dir/only.txt"})
+	changes, err := q.Changes(t.Context(), q.Base, q.Tree)
 	if err != nil {
 		t.Fatal(err)
 	}
-	changes, err := q.Changes(t.Context(), q.Base, tree)
+	var back []mirror.Change
+	for _, c := range changes {
+		if c.Path != "keep.txt" {
+			back = append(back, c)
+		}
+	}
+	tree, err := q.Without(t.Context(), q.Tree, back)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes, err = q.Changes(t.Context(), q.Base, tree)
 	if err != nil || len(changes) != 1 || changes[0].Path != "keep.txt" {
 		t.Fatalf("changes = %+v, %v", changes, err)
 	}

@@ -28,19 +28,16 @@ type Quarantine struct {
 
 const (
 	importTimeout = 3 * time.Minute
-	importMemory  = 2 << 30
 	importCPU     = 120
-	// bigFile is where git streams a blob instead of holding it: a small pack may hold huge ones.
-	bigFile = "core.bigFileThreshold=1m"
 )
 
 // hostile bounds every command that reads objects which a sandbox sent.
-func (m *Mirror) hostile() *limits {
-	return &limits{memory: importMemory, cpu: importCPU, file: uint64(m.maxPack) + 512<<20}
+func (m *Mirror) hostile() limits {
+	return limits{cpu: importCPU, file: uint64(m.maxPack) + 512<<20}
 }
 
-// hostileConfig keeps memory and threads within those limits.
-var hostileConfig = []string{bigFile, "pack.threads=1", "core.packedGitWindowSize=16m", "core.packedGitLimit=256m"}
+// hostileConfig keeps threads within those limits.
+var hostileConfig = []string{"pack.threads=1"}
 
 // Open makes a quarantine that sees the session's base.
 func (m *Mirror) Open(ctx context.Context, s core.ChatSession) (*Quarantine, error) {
@@ -162,7 +159,7 @@ func rejected(cause error) *core.Error {
 		switch {
 		case failed.says("exceeds maximum allowed size"), failed.signal() == syscall.SIGXFSZ:
 			message = "The changes are too large to take over. Remove large new files from the work tree, or add them to .gitignore, and try again."
-		case errors.Is(failed, errTimeLimit), failed.signal() != 0, failed.says("out of memory", "Out of memory"):
+		case errors.Is(failed, errTimeLimit), failed.exhausted():
 			message = "Reading the changes took too much memory or time. Remove very large files from the work tree and try again."
 		}
 	}

@@ -2,9 +2,7 @@ package mirror_test
 
 import (
 	"bytes"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -118,83 +116,6 @@ func TestCapture_CutsThePatchOnFileBoundaries(t *testing.T) {
 	}
 }
 
-func TestImport_RefusesHostilePacks(t *testing.T) {
-	t.Parallel()
-	// A pack made from raw objects that no honest git would write.
-	tree := func(t *testing.T, ws *mirrortest.Workspace, entries ...string) func(*core.Snapshot, []byte) []byte {
-		dir := filepath.Join(t.TempDir(), "raw.git")
-		mirrortest.Git(t, "", "init", "-q", "--bare", dir)
-		blob := hashObject(t, dir, "blob", []byte("x\n"))
-		var raw bytes.Buffer
-		for _, e := range entries {
-			mode, name, _ := strings.Cut(e, " ")
-			fmt.Fprintf(&raw, "%s %s\x00", mode, name)
-			raw.Write(unhex(t, blob))
-		}
-		top := hashObject(t, dir, "tree", raw.Bytes())
-		return func(snap *core.Snapshot, _ []byte) []byte {
-			snap.TreeSHA = top
-			return packOf(t, dir, blob, top)
-		}
-	}
-	cases := map[string]func(*testing.T, *mirrortest.Workspace) func(*core.Snapshot, []byte) []byte{
-		"dot git": func(t *testing.T, ws *mirrortest.Workspace) func(*core.Snapshot, []byte) []byte {
-			return tree(t, ws, "100644 .git")
-		},
-		"case": func(t *testing.T, ws *mirrortest.Workspace) func(*core.Snapshot, []byte) []byte {
-			return tree(t, ws, "100644 .GIT")
-		},
-		"short name": func(t *testing.T, ws *mirrortest.Workspace) func(*core.Snapshot, []byte) []byte {
-			return tree(t, ws, "100644 git~1")
-		},
-		"dot dot": func(t *testing.T, ws *mirrortest.Workspace) func(*core.Snapshot, []byte) []byte {
-			return tree(t, ws, "100644 ..")
-		},
-		"slash": func(t *testing.T, ws *mirrortest.Workspace) func(*core.Snapshot, []byte) []byte {
-			return tree(t, ws, "100644 a/b")
-		},
-		"twice": func(t *testing.T, ws *mirrortest.Workspace) func(*core.Snapshot, []byte) []byte {
-			return tree(t, ws, "100644 a", "100644 a")
-		},
-		"gitmodules link": func(t *testing.T, ws *mirrortest.Workspace) func(*core.Snapshot, []byte) []byte {
-			return tree(t, ws, "120000 .gitmodules")
-		},
-		"missing blob": func(t *testing.T, ws *mirrortest.Workspace) func(*core.Snapshot, []byte) []byte {
-			dir := filepath.Join(t.TempDir(), "raw.git")
-			mirrortest.Git(t, "", "init", "-q", "--bare", dir)
-			top := hashObject(t, dir, "tree", append([]byte("100644 a\x00"), bytes.Repeat([]byte{7}, 20)...))
-			return func(snap *core.Snapshot, _ []byte) []byte { snap.TreeSHA = top; return packOf(t, dir, top) }
-		},
-		"unknown tree": func(*testing.T, *mirrortest.Workspace) func(*core.Snapshot, []byte) []byte {
-			return func(snap *core.Snapshot, pack []byte) []byte { snap.TreeSHA = strings.Repeat("ab", 20); return pack }
-		},
-		"a commit for a tree": func(*testing.T, *mirrortest.Workspace) func(*core.Snapshot, []byte) []byte {
-			return func(snap *core.Snapshot, pack []byte) []byte { snap.TreeSHA = snap.BaseSHA; return pack }
-		},
-		"no pack": func(*testing.T, *mirrortest.Workspace) func(*core.Snapshot, []byte) []byte {
-			return func(*core.Snapshot, []byte) []byte { return []byte("PACKnonsense that is no pack at all") }
-		},
-		"cut pack": func(*testing.T, *mirrortest.Workspace) func(*core.Snapshot, []byte) []byte {
-			return func(_ *core.Snapshot, pack []byte) []byte { return pack[:len(pack)-7] }
-		},
-	}
-	b := setup(t)
-	for name, tamper := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSession(b.repo, b.session.BaseSHA)
-			ws, _ := b.checkout(t, s)
-			write(t, ws, map[string]string{"new.txt": "new\n"})
-			ws.Tamper = tamper(t, ws)
-			q, err := b.mirror.Import(t.Context(), s, ws)
-			wantCode(t, err, "snapshot_rejected")
-			if q != nil {
-				t.Error("a refused import gave a quarantine")
-			}
-		})
-	}
-}
-
 func TestImport_BoundsABomb(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(o *mirror.Options) { o.MaxPackBytes = 256 << 10 })
@@ -282,37 +203,6 @@ func TestFixture_IsOneCommitOfItsFolder(t *testing.T) {
 		_, err := b.mirror.FixtureHead(t.Context(), core.Repository{ID: -4, Name: name})
 		wantCode(t, err, "not_found")
 	}
-}
-
-func hashObject(t *testing.T, dir, kind string, data []byte) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "git", "--git-dir="+dir, "hash-object", "-t", kind, "-w", "--stdin", "--literally")
-	cmd.Stdin = bytes.NewReader(data)
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(string(out))
-}
-
-func packOf(t *testing.T, dir string, objects ...string) []byte {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "git", "--git-dir="+dir, "pack-objects", "--stdout", "-q")
-	cmd.Stdin = strings.NewReader(strings.Join(objects, "\n") + "\n")
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
-func unhex(t *testing.T, s string) []byte {
-	t.Helper()
-	var out []byte
-	if _, err := fmt.Sscanf(s, "%x", &out); err != nil {
-		t.Fatal(err)
-	}
-	return out
 }
 
 // pseudoRandom does not compress.

@@ -11,7 +11,8 @@ import (
 
 // Store keeps what outlives the process.
 type Store interface {
-	// SessionEgress is the mode that a session began with, and the hosts that its repository lists now.
+	// SessionEgress is the mode that a session began with, the hosts that its repository lists now, and
+	// what its sandbox has moved.
 	SessionEgress(ctx context.Context, id core.SessionID) (core.EgressPolicy, error)
 	// RecordEgress adds to what a session's sandbox has reached. NotFound when the session is gone.
 	RecordEgress(ctx context.Context, session core.SessionID, rows []core.EgressRow) error

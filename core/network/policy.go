@@ -3,7 +3,6 @@ package network
 import (
 	"context"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -37,8 +36,7 @@ func (s *Service) EgressPolicy(ctx context.Context, session core.SessionID) (cor
 	if err != nil {
 		return core.EgressPolicy{}, err
 	}
-	p.Mode = p.Mode.Within(s.ceiling)
-	p.Hosts = slices.Concat(s.hosts, p.Hosts)
+	p = p.Under(s.ceiling, s.hosts)
 	s.policies.put(session, p)
 	return p, nil
 }

@@ -66,8 +66,8 @@ func (s *Service) Begin(session core.SessionID, message core.MessageID) (end fun
 	}
 }
 
-// RecordEgress takes one decision about a connection of the session's turn, if there is one. It never waits for the database: when too much waits to be written
-// the record is dropped, which is counted and logged.
+// RecordEgress takes one decision about a connection of the session's turn, if there is one. It never waits
+// for the database: when too much waits to be written the record is dropped, which is counted and logged.
 func (s *Service) RecordEgress(r core.EgressRecord) {
 	s.pending.mu.Lock()
 	defer s.pending.mu.Unlock()

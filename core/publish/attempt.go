@@ -16,43 +16,49 @@ type attempt struct {
 	*Service
 	claim   core.Claim
 	session core.ChatSession
-	repo    core.Repository
 	p       core.Publication
+	remote  *remote
 
 	person  core.User          // who asked
-	token   core.RepoToken     // for this attempt alone
 	known   *core.PullRequest  // as we recorded it, nil before the first
-	pull    *core.PullRequest  // as GitHub has it, nil when there is none
+	pull    *core.PullRequest  // as GitHub has it, nil when there is none or a new one takes its place
+	earlier []int              // pull requests of the branch that were closed without being merged
 	network core.EgressSummary // what the sandbox has reached
+	reach   core.EgressPolicy  // what it may reach now
+	chosen  core.PathChoices   // against the rules of the publish set
 	head    string             // of the session's branch on GitHub, "" when absent
 
-	request string // the text of the message that was worked on last
-	line    string // see ownLine
-	merge   *merge // with what others pushed, nil when there was nothing to merge
+	request   string // the text of the message that was worked on last
+	line      string // see ownLine
+	bodyLimit int    // of the pull request's text, in bytes
+	merge     *merge // with what others pushed, nil when there was nothing to merge
 }
 
 func (a *attempt) run(ctx context.Context, ws core.PlatformWorkspace) (core.PublishResult, error) {
 	a.p.WaitingUntil, a.p.WaitingReason = time.Time{}, ""
 	if a.p.CreatedAt.IsZero() { // the agent's own: the row begins here
 		a.p.CreatedAt = time.Now()
+		a.p.Title, a.p.Body = cleanText(a.p.Title), cleanText(a.p.Body)
 		if err := a.save(ctx, core.EventPublicationRequested); err != nil {
 			return core.PublishResult{}, err
 		}
 	}
-	if a.repo.IsFixture() {
+	if a.p.Step == core.PublishRequested && !a.p.CancelRequestedAt.IsZero() {
+		return core.PublishResult{}, cancelled()
+	}
+	if a.session.Repository.IsFixture() {
 		return core.PublishResult{}, core.Fail(core.Conflict, "not_github_repository", "This session works on a local fixture, so there is no pull request to open.")
 	}
-	if err := a.access.MayPush(ctx, a.p.RequestedBy, a.repo); err != nil {
+	if err := a.authorise(ctx); err != nil {
 		return core.PublishResult{}, err
 	}
-	var err error
-	if a.person, err = a.store.User(ctx, a.p.RequestedBy); err != nil {
+	a.remote = &remote{
+		mirror: a.mirror, pulls: a.pullRequests, tokens: a.tokens, repo: a.session.Repository, branch: a.session.Branch, pause: a.pause,
+	}
+	if err := a.remote.mint(ctx); err != nil {
 		return core.PublishResult{}, err
 	}
-	if a.token, err = a.tokens.Mint(ctx, a.repo, core.TokenPublish); err != nil {
-		return core.PublishResult{}, err
-	}
-	defer a.tokens.Revoke(context.WithoutCancel(ctx), a.token)
+	defer func() { a.remote.revoke(ctx) }()
 	if err := a.look(ctx); err != nil {
 		return core.PublishResult{}, err
 	}
@@ -61,15 +67,36 @@ func (a *attempt) run(ctx context.Context, ws core.PlatformWorkspace) (core.Publ
 			return core.PublishResult{}, err
 		}
 	}
-	if a.p.Step == core.PublishPushed {
+	switch {
+	case a.p.Step == core.PublishPushed:
 		return a.resume(ctx)
+	case !a.p.CancelRequestedAt.IsZero():
+		return core.PublishResult{}, cancelled()
 	}
 	return a.push(ctx, ws)
 }
 
+// authorise asks GitHub whether the person may publish, and learns what the repository is called now.
+func (a *attempt) authorise(ctx context.Context) error {
+	was := a.session.Repository
+	now, err := a.access.MayPush(ctx, a.p.RequestedBy, was)
+	switch {
+	case core.KindOf(err) == core.NotFound:
+		return core.Fail(core.Conflict, "installation_removed",
+			"GitHub does not show "+was.FullName()+" under the App's installation any more: it was deleted, moved to another account, or taken out of the installation. The work is kept; ask the account's owner, then publish again.").Because(err)
+	case err != nil:
+		return err
+	}
+	if a.person, err = a.store.User(ctx, a.p.RequestedBy); err != nil || now.FullName() == was.FullName() {
+		return err
+	}
+	a.session.Repository = now
+	return a.store.RepositoryRenamed(ctx, now)
+}
+
 // look reads what GitHub and the ledger know, before anything is decided.
 func (a *attempt) look(ctx context.Context) error {
-	found, err := a.pullRequests.FindPullRequests(ctx, a.token, a.repo, a.session.Branch)
+	found, err := a.remote.find(ctx)
 	if err != nil {
 		return err
 	}
@@ -77,13 +104,27 @@ func (a *attempt) look(ctx context.Context) error {
 		return err
 	}
 	a.pull = ours(found, a.known)
+	if err := a.moved(ctx); err != nil {
+		return err
+	}
+	for _, pr := range found {
+		if pr.State == core.PullClosed {
+			a.earlier = append(a.earlier, pr.Number)
+		}
+	}
 	if a.request, err = a.store.LastRequest(ctx, a.session.ID); err != nil {
 		return err
 	}
 	if a.network, err = a.store.Egress(ctx, a.session.ID, 0); err != nil {
 		return err
 	}
-	a.head, err = a.mirror.RemoteHead(ctx, a.repo, a.token, a.session.Branch)
+	if a.reach, err = a.store.SessionEgress(ctx, a.session.ID); err != nil {
+		return err
+	}
+	if a.chosen, err = a.store.PathChoices(ctx, a.session.ID); err != nil {
+		return err
+	}
+	a.head, err = a.remote.head(ctx)
 	return err
 }
 
@@ -91,7 +132,7 @@ func (a *attempt) look(ctx context.Context) error {
 func ours(found []core.PullRequest, known *core.PullRequest) *core.PullRequest {
 	var best *core.PullRequest
 	rank := func(p *core.PullRequest) (n int) {
-		if p.State == "open" {
+		if p.State == core.PullOpen {
 			n += 2
 		}
 		if known != nil && p.Number == known.Number {
@@ -107,29 +148,56 @@ func ours(found []core.PullRequest, known *core.PullRequest) *core.PullRequest {
 	return best
 }
 
-// mayContinue refuses what would overwrite, resurrect or pile up on somebody else's decision.
+// moved records that people closed, merged or reopened the pull request since we looked last.
+func (a *attempt) moved(ctx context.Context) error {
+	if a.known == nil || a.pull == nil || a.pull.Number != a.known.Number || a.pull.State == a.known.State {
+		return nil
+	}
+	a.known.State, a.known.Draft = a.pull.State, a.pull.Draft
+	return a.store.SavePullRequest(ctx, a.claim.Lease, *a.known, core.PullRequestMoved{State: a.pull.State, Number: a.pull.Number, URL: a.pull.URL})
+}
+
+// mayContinue refuses what would overwrite, resurrect or pile up on somebody else's decision, unless the
+// person has chosen what shall become of it.
 func (a *attempt) mayContinue(ctx context.Context) error {
+	closed := a.pull != nil && a.pull.State == core.PullClosed
 	switch {
-	case a.pull != nil && a.pull.State == "merged":
-		return core.Fail(core.Conflict, "pull_request_merged", fmt.Sprintf(
-			"Pull request #%d is merged. Start a new session to go on from the new %s.", a.pull.Number, a.session.BaseBranch))
-	case a.pull != nil && a.pull.State == "closed" && a.head != "":
-		return core.Fail(core.Conflict, "pull_request_closed", fmt.Sprintf(
-			"Pull request #%d is closed. Reopen it on GitHub and publish again, or start a new session.", a.pull.Number))
-	case a.head == "":
+	case a.pull != nil && a.pull.State == core.PullMerged:
+		return core.Fail(core.Conflict, core.CodePullMerged, fmt.Sprintf(
+			"Pull request #%d is merged, and more commits on its branch would show its changes again. Start a follow-up session from the new %s.", a.pull.Number, a.base()))
+	case a.head == "" && a.p.Choice != core.ChooseNew:
 		last, err := a.store.LastPublished(ctx, a.session.ID)
 		if err == nil && last != nil {
-			err = core.Fail(core.Conflict, "branch_deleted",
-				"The branch "+a.session.Branch+" was deleted on GitHub, which closes its pull request. Restore the branch and reopen it there, then publish again, or start a new session.")
+			err = core.Fail(core.Conflict, core.CodeBranchDeleted,
+				"The branch "+a.session.Branch+" was deleted on GitHub, which closes its pull request. Publish it anew with a new pull request, or restore it there and publish again.")
 		}
 		return err
+	case closed && a.p.Choice == core.ChooseNothing:
+		return core.Fail(core.Conflict, core.CodePullClosed, fmt.Sprintf(
+			"Pull request #%d was closed without being merged. Open it again, or open a new one that refers to it.", a.pull.Number))
+	}
+	if closed && a.p.Choice == core.ChooseNew {
+		a.pull = nil
 	}
 	return nil
 }
 
+// base is the branch that the pull request merges into.
+func (a *attempt) base() string {
+	switch {
+	case a.p.Base != "":
+		return a.p.Base
+	case a.pull != nil && a.pull.Base != "":
+		return a.pull.Base
+	case a.known != nil && a.known.Base != "":
+		return a.known.Base
+	}
+	return a.session.BaseBranch
+}
+
 func remoteChanged() error {
 	return core.Fail(core.Conflict, "remote_changed",
-		"Somebody else pushed to this session's branch on GitHub. Nothing was overwritten: look at the branch there first.")
+		"Somebody else pushed to this session's branch on GitHub. Nothing was overwritten: publish again to take that in, or look at the branch there first.")
 }
 
 // push commits and pushes the work tree, then opens or updates the pull request.
@@ -142,7 +210,7 @@ func (a *attempt) push(ctx context.Context, ws core.PlatformWorkspace) (core.Pub
 		return core.PublishResult{}, err
 	}
 	defer q.Close()
-	set, err := choose(ctx, q)
+	set, err := choose(ctx, q, a.chosen)
 	if err != nil {
 		return core.PublishResult{}, err
 	}
@@ -150,6 +218,9 @@ func (a *attempt) push(ctx context.Context, ws core.PlatformWorkspace) (core.Pub
 		return core.PublishResult{}, nothing(set)
 	}
 	a.p.LeftOut = set.leftOut
+	if err := a.reopen(ctx); err != nil { // before anything is pushed: then GitHub would not
+		return core.PublishResult{}, err
+	}
 	if a.head == "" {
 		err = a.commit(ctx, q, mirror.Commit{Tree: set.tree, Parent: q.Base}, "")
 	} else {
@@ -168,7 +239,7 @@ func (a *attempt) push(ctx context.Context, ws core.PlatformWorkspace) (core.Pub
 	if err != nil {
 		return core.PublishResult{}, err
 	}
-	return a.open(ctx, changes)
+	return a.open(ctx, q, changes)
 }
 
 func nothing(set selection) error {
@@ -181,7 +252,7 @@ func nothing(set selection) error {
 
 // fetch brings the published head into q and returns its tree.
 func (a *attempt) fetch(ctx context.Context, q *mirror.Quarantine) (tree string, err error) {
-	head, err := a.mirror.FetchBranch(ctx, a.repo, a.token, q, a.session.Branch)
+	head, err := a.remote.fetch(ctx, q)
 	if err != nil {
 		return "", err
 	}
@@ -220,18 +291,28 @@ func (a *attempt) commit(ctx context.Context, q *mirror.Quarantine, c mirror.Com
 	return a.save(ctx, core.EventPublicationCommitted)
 }
 
-// send pushes. When the answer was lost the branch itself says whether the push was done.
+// send pushes. When the answer was lost the branch itself says whether the push was done; only when it was
+// not is the push repeated, once.
 func (a *attempt) send(ctx context.Context, q *mirror.Quarantine) error {
-	err := a.mirror.Push(ctx, a.repo, a.token, q, a.p.CommitSHA, a.session.Branch, a.head)
-	if core.KindOf(err) == core.Unavailable {
-		if head, lookErr := a.mirror.RemoteHead(ctx, a.repo, a.token, a.session.Branch); lookErr == nil && head == a.p.CommitSHA {
-			err = nil
+	for repeated := false; ; repeated = true {
+		err := a.remote.push(ctx, q, a.p.CommitSHA, a.head)
+		if err == nil {
+			return a.pushed(ctx)
+		}
+		if core.KindOf(err) != core.Unavailable {
+			return err
+		}
+		switch head, lookErr := a.remote.head(ctx); {
+		case lookErr != nil:
+			return err
+		case head == a.p.CommitSHA:
+			return a.pushed(ctx)
+		case head != a.head:
+			return remoteChanged()
+		case repeated:
+			return err
 		}
 	}
-	if err != nil {
-		return err
-	}
-	return a.pushed(ctx)
 }
 
 func (a *attempt) pushed(ctx context.Context) error {
@@ -251,23 +332,36 @@ func (a *attempt) unchanged(ctx context.Context, q *mirror.Quarantine, ws core.P
 		return core.PublishResult{}, err
 	}
 	if a.pull == nil {
-		return a.open(ctx, changes)
+		return a.open(ctx, q, changes)
+	}
+	outcome := core.PublishUnchanged
+	if a.p.Choice == core.ChooseReopen {
+		outcome = core.PublishUpdated
 	}
 	pr, err := a.retext(ctx, *a.pull, changes)
 	if err != nil {
 		return core.PublishResult{}, err
 	}
-	return a.finish(ctx, core.PublishUnchanged, pr, changes)
+	return a.finish(ctx, outcome, pr, changes)
 }
 
 // resume goes on after a push that is done: everything it needs is on GitHub.
 func (a *attempt) resume(ctx context.Context) (core.PublishResult, error) {
+	if a.pull != nil && a.pull.State == core.PullMerged && a.pull.HeadSHA == a.p.CommitSHA {
+		return a.finish(ctx, core.PublishUpdated, *a.pull, nil) // with our push, before we could say that it was done
+	}
+	if err := a.mayContinue(ctx); err != nil {
+		return core.PublishResult{}, err
+	}
+	if err := a.reopen(ctx); err != nil {
+		return core.PublishResult{}, err
+	}
 	q, err := a.mirror.Open(ctx, a.session)
 	if err != nil {
 		return core.PublishResult{}, err
 	}
 	defer q.Close()
-	if _, err := a.mirror.FetchBranch(ctx, a.repo, a.token, q, a.session.Branch); err != nil {
+	if _, err := a.remote.fetch(ctx, q); err != nil {
 		return core.PublishResult{}, err
 	}
 	if _, err := q.TreeOf(ctx, a.p.CommitSHA); err != nil {
@@ -277,7 +371,7 @@ func (a *attempt) resume(ctx context.Context) (core.PublishResult, error) {
 	if err != nil {
 		return core.PublishResult{}, err
 	}
-	return a.open(ctx, changes)
+	return a.open(ctx, q, changes)
 }
 
 // save writes the row with one event.

@@ -14,8 +14,9 @@ const maxHosts = 20
 
 // networkLines say which hosts the sandbox contacted and which it was refused. They have no counts and
 // no times: the text changes only when something new was reached. Hosts that the operator has opened
-// inside their own network are counted and not named, because the pull request may be read by anybody.
-func networkLines(e core.EgressSummary) []string {
+// inside their own network are counted and not named, because the pull request may be read by anybody. A
+// host that was refused and put on the list since is not refused any more.
+func networkLines(e core.EgressSummary, now core.EgressPolicy) []string {
 	contacted, refused := map[string]bool{}, map[string]bool{}
 	internal := map[string]bool{}
 	for _, r := range e.Rows {
@@ -25,8 +26,10 @@ func networkLines(e core.EgressSummary) []string {
 			internal[r.Host] = true
 		case r.Allowed:
 			contacted[r.Host] = true
+		case r.Rule == core.EgressNotListed && now.Mode == core.EgressAllowlist && now.Listed(r.Host):
 		default:
-			refused[r.Host] = true
+			unlisted, seen := refused[r.Host]
+			refused[r.Host] = r.Rule == core.EgressNotListed && (unlisted || !seen)
 		}
 	}
 	var lines []string
@@ -37,6 +40,7 @@ func networkLines(e core.EgressSummary) []string {
 	} else if names != "" {
 		lines = append(lines, "Contacted: "+names)
 	}
+	maps.DeleteFunc(refused, func(host string, unlisted bool) bool { return unlisted && contacted[host] })
 	if names := hostNames(refused); names != "" {
 		lines = append(lines, "Refused: "+names)
 	}

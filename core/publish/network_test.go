@@ -18,18 +18,27 @@ func TestNetworkLines_SayWhatWasReachedAndRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		rows []core.EgressRow
 		want []string
+		now  core.EgressPolicy
 	}{
-		"nothing": {nil, nil},
-		"all": {[]core.EgressRow{
+		"nothing": {},
+		"all": {rows: []core.EgressRow{
 			row("registry.example.net", 443, true, "host_listed"), row("a.example", 80, true, "open"), row("a.example", 443, true, "open"),
 			row("evil.example", 443, false, core.EgressNotListed), row("evil.example", 80, false, "port_not_allowed"),
 			row("typo.example", 443, false, "name_not_found"), row("", 0, false, core.EgressNotListed),
-		}, []string{"Contacted: `a.example`, `registry.example.net`", "Refused: `evil.example`"}},
-		"inside":  {[]core.EgressRow{row("nexus.corp", 8081, true, core.EgressPrivate)}, []string{"Contacted: 1 inside the operator's network"}},
-		"both":    {[]core.EgressRow{row("nexus.corp", 8081, true, core.EgressPrivate), row("a.example", 443, true, "open")}, []string{"Contacted: `a.example`, and 1 inside the operator's network"}},
-		"hostile": {[]core.EgressRow{row("`@octo-dev` <!-- agent-session:end -->\nx", 443, false, "network_off")}, nil},
+		}, want: []string{"Contacted: `a.example`, `registry.example.net`", "Refused: `evil.example`"}},
+		"on the list now": {rows: []core.EgressRow{
+			row("a.example", 443, false, core.EgressNotListed), row("b.docs.example", 443, false, core.EgressNotListed),
+			row("c.example", 443, false, core.EgressNotListed), row("d.example", 443, false, "server_name_differs"),
+		}, want: []string{"Refused: `c.example`, `d.example`"}, now: core.EgressPolicy{Mode: core.EgressAllowlist, Hosts: []string{"a.example", "*.docs.example", "d.example"}}},
+		"reached since": {rows: []core.EgressRow{
+			row("a.example", 443, false, core.EgressNotListed), row("a.example", 443, true, "host_listed"),
+			row("b.example", 443, true, "host_listed"), row("b.example", 443, false, core.EgressNotListed), row("b.example", 80, false, "not_http"),
+		}, want: []string{"Contacted: `a.example`, `b.example`", "Refused: `b.example`"}},
+		"inside":  {rows: []core.EgressRow{row("nexus.corp", 8081, true, core.EgressPrivate)}, want: []string{"Contacted: 1 inside the operator's network"}},
+		"both":    {rows: []core.EgressRow{row("nexus.corp", 8081, true, core.EgressPrivate), row("a.example", 443, true, "open")}, want: []string{"Contacted: `a.example`, and 1 inside the operator's network"}},
+		"hostile": {rows: []core.EgressRow{row("`@octo-dev` <!-- agent-session:end -->\nx", 443, false, "network_off")}},
 	} {
-		if diff := cmp.Diff(test.want, networkLines(core.EgressSummary{Rows: test.rows})); diff != "" {
+		if diff := cmp.Diff(test.want, networkLines(core.EgressSummary{Rows: test.rows}, test.now)); diff != "" {
 			t.Errorf("%s -want +got\n%s", name, diff)
 		}
 	}
@@ -37,7 +46,7 @@ func TestNetworkLines_SayWhatWasReachedAndRefused(t *testing.T) {
 	for i := range core.MaxEgressRows {
 		many.Rows = append(many.Rows, row(fmt.Sprintf("h%03d.%s.example", i, strings.Repeat("a", 200)), 443, true, "open"))
 	}
-	line := networkLines(many)[0]
+	line := networkLines(many, core.EgressPolicy{})[0]
 	if !strings.HasSuffix(line, "and 480 more") || len(line) > 6000 {
 		t.Errorf("%d bytes: …%s", len(line), line[len(line)-60:])
 	}

@@ -15,6 +15,10 @@ type Store interface {
 	SavePublication(ctx context.Context, lease core.Lease, p core.Publication, events ...core.Payload) error
 	// FinishPublication writes the row, the pull request's row and the events in one transaction.
 	FinishPublication(ctx context.Context, lease core.Lease, p core.Publication, pr core.PullRequest, events ...core.Payload) error
+	// SavePullRequest writes what GitHub says of the session's pull request now, with the events.
+	SavePullRequest(ctx context.Context, lease core.Lease, pr core.PullRequest, events ...core.Payload) error
+	// RepositoryRenamed keeps what GitHub says of a repository that has another name or owner now.
+	RepositoryRenamed(ctx context.Context, repo core.Repository) error
 	// PullRequest is the session's pull request, nil when there is none.
 	PullRequest(ctx context.Context, id core.SessionID) (*core.PullRequest, error)
 	// LastPublished is the newest publication of the session whose push was done, nil when none.
@@ -24,6 +28,10 @@ type Store interface {
 	PublicationByCommit(ctx context.Context, id core.SessionID, commit string) (*core.Publication, error)
 	// LastRequest is the text of the message that was worked on last, "" when none was.
 	LastRequest(ctx context.Context, id core.SessionID) (string, error)
+	// PathChoices are the paths that people took into the session's publishes, or out of them.
+	PathChoices(ctx context.Context, id core.SessionID) (core.PathChoices, error)
+	// SessionEgress is what the session's sandbox may reach now.
+	SessionEgress(ctx context.Context, id core.SessionID) (core.EgressPolicy, error)
 	// Egress sums up what the session's sandbox has reached, with its limit newest rows (0: all).
 	Egress(ctx context.Context, id core.SessionID, limit int) (core.EgressSummary, error)
 	User(ctx context.Context, id core.UserID) (core.User, error)
@@ -41,11 +49,15 @@ type PullRequests interface {
 	FindPullRequests(ctx context.Context, token core.RepoToken, repo core.Repository, branch string) ([]core.PullRequest, error)
 	OpenPullRequest(ctx context.Context, token core.RepoToken, repo core.Repository, text core.PullRequestText) (core.PullRequest, error)
 	UpdatePullRequest(ctx context.Context, token core.RepoToken, repo core.Repository, number int, text core.PullRequestText) (core.PullRequest, error)
+	ReopenPullRequest(ctx context.Context, token core.RepoToken, repo core.Repository, number int) (core.PullRequest, error)
+	// Behind counts the commits of a branch that the commit head has not.
+	Behind(ctx context.Context, token core.RepoToken, repo core.Repository, branch, head string) (int, error)
 }
 
-// Access asks GitHub, with the person's own token and no cache, whether they may push.
+// Access asks GitHub, with the person's own token and no cache, whether they may push, and returns the
+// repository as it is named now.
 type Access interface {
-	MayPush(ctx context.Context, user core.UserID, repo core.Repository) error
+	MayPush(ctx context.Context, user core.UserID, repo core.Repository) (core.Repository, error)
 }
 
 // Mirror is the control plane's git; the quarantine it hands out must be closed.

@@ -9,19 +9,32 @@ import (
 	"agent-sandboxing/core/mirror"
 )
 
+// reopen opens the pull request again that was closed, when the person chose that.
+func (a *attempt) reopen(ctx context.Context) error {
+	if a.pull == nil || a.pull.State != core.PullClosed || a.p.Choice != core.ChooseReopen {
+		return nil
+	}
+	pr, err := a.remote.reopen(ctx, a.pull.Number)
+	if err != nil {
+		return err
+	}
+	a.pull = &pr
+	return a.moved(ctx)
+}
+
 // open opens the pull request, or brings the same one up to date, and ends the attempt.
-func (a *attempt) open(ctx context.Context, changes []mirror.Change) (core.PublishResult, error) {
+func (a *attempt) open(ctx context.Context, q *mirror.Quarantine, changes []mirror.Change) (core.PublishResult, error) {
 	if a.pull == nil {
-		pr, err := a.create(ctx, changes)
+		pr, err := a.create(ctx, q, changes)
 		if err != nil {
 			return core.PublishResult{}, err
 		}
 		a.pull = &pr
 	}
 	// Opened by an attempt that ended before it could say so, or just now: still the first of this
-	// session. One that a person opened has not our block yet.
+	// session, or in the place of another. One that a person opened has not our block yet.
 	outcome := core.PublishUpdated
-	if a.known == nil && strings.Contains(a.pull.Body, beginMark) {
+	if (a.known == nil || a.known.Number != a.pull.Number) && strings.Contains(a.pull.Body, beginMark) {
 		outcome = core.PublishOpened
 	}
 	pr, err := a.retext(ctx, *a.pull, changes)
@@ -31,22 +44,36 @@ func (a *attempt) open(ctx context.Context, changes []mirror.Change) (core.Publi
 	return a.finish(ctx, outcome, pr, changes)
 }
 
-// create asks for a new pull request. When the answer is lost it looks before it gives up.
-func (a *attempt) create(ctx context.Context, changes []mirror.Change) (core.PullRequest, error) {
-	pr, err := a.pullRequests.OpenPullRequest(ctx, a.token, a.repo, core.PullRequestText{
-		Title: a.title(), Body: a.body("", changes), Head: a.session.Branch, Base: a.session.BaseBranch,
-	})
-	if core.KindOf(err) != core.Unavailable {
-		return pr, err
+// create asks for a new pull request, whose text begins with the repository's template. When the answer
+// is lost it looks for the pull request, and only when there is none does it ask once more.
+func (a *attempt) create(ctx context.Context, q *mirror.Quarantine, changes []mirror.Change) (core.PullRequest, error) {
+	before, err := template(ctx, q)
+	if err != nil {
+		return core.PullRequest{}, err
 	}
-	found, lookErr := a.pullRequests.FindPullRequests(ctx, a.token, a.repo, a.session.Branch)
-	if lookErr != nil {
-		return pr, err
+	before = strings.TrimSpace(withoutMarks(a.redact(before)))
+	text := core.PullRequestText{Title: a.title(), Base: a.base(), Draft: a.p.Draft}
+	for repeated := false; ; repeated = true {
+		text.Body = a.body(before, changes)
+		pr, err := a.remote.open(ctx, text)
+		if core.CodeOf(err) == codeBodyTooLong && !repeated {
+			a.bodyLimit, before = maxBody/4, ""
+			continue
+		}
+		if core.KindOf(err) != core.Unavailable {
+			return pr, err
+		}
+		found, lookErr := a.remote.find(ctx)
+		if lookErr != nil {
+			return pr, err
+		}
+		if open := ours(found, nil); open != nil && open.State == core.PullOpen {
+			return *open, nil
+		}
+		if repeated {
+			return pr, err
+		}
 	}
-	if open := ours(found, nil); open != nil && open.State == "open" {
-		return *open, nil
-	}
-	return pr, err
 }
 
 // retext replaces our block in the text as GitHub has it. The title is rewritten only while it is
@@ -67,10 +94,21 @@ func (a *attempt) retext(ctx context.Context, pr core.PullRequest, changes []mir
 	if sameText(text.Body, pr.Body) {
 		text.Body = ""
 	}
-	if text.Title == "" && text.Body == "" {
+	if a.p.Base != "" && a.p.Base != pr.Base {
+		text.Base = a.p.Base
+	}
+	if text == (core.PullRequestText{}) {
 		return pr, nil
 	}
-	return a.pullRequests.UpdatePullRequest(ctx, a.token, a.repo, pr.Number, text)
+	changed, err := a.remote.update(ctx, pr.Number, text)
+	if core.CodeOf(err) == codeBodyTooLong { // people's own text leaves no room: theirs stays as it is
+		text.Body = ""
+		if text == (core.PullRequestText{}) {
+			return pr, nil
+		}
+		changed, err = a.remote.update(ctx, pr.Number, text)
+	}
+	return changed, err
 }
 
 // sameText ignores how a browser's form ends lines.
@@ -80,17 +118,21 @@ func sameText(a, b string) bool {
 
 // finish records the end with the pull request in one transaction.
 func (a *attempt) finish(ctx context.Context, outcome core.PublishOutcome, pr core.PullRequest, changes []mirror.Change) (core.PublishResult, error) {
+	var err error
 	files := make([]core.ChangedFile, len(changes))
 	for i, c := range changes {
 		files[i] = c.ChangedFile
 	}
-	result := core.PublishResult{Outcome: outcome, Number: pr.Number, URL: pr.URL, Files: len(files), LeftOut: a.p.LeftOut}
+	result := core.PublishResult{Outcome: outcome, Number: pr.Number, URL: pr.URL, Draft: pr.Draft, Files: len(files), LeftOut: a.p.LeftOut}
 	if a.merge != nil {
 		result.Merged = a.merge.commits
 	}
 	result.Additions, result.Deletions = core.Totals(files)
 
 	pr.SessionID, pr.HeadSHA = a.session.ID, a.p.CommitSHA
+	if pr.Behind, err = a.remote.behind(ctx, pr.Base, pr.HeadSHA); err != nil {
+		a.log.WarnContext(ctx, "how far the base is ahead is not known", "code", core.CodeOf(err), "error", err, "session_id", a.session.ID)
+	}
 	if pr.Title != a.title() { // a person's: what we wrote last stays on record
 		pr.Title = ""
 		if a.known != nil {
@@ -100,7 +142,7 @@ func (a *attempt) finish(ctx context.Context, outcome core.PublishOutcome, pr co
 	a.p.Step, a.p.Outcome, a.p.Number, a.p.FinishedAt = core.PublishDone, outcome, pr.Number, time.Now()
 	var event core.Payload = core.PullRequestChanged{
 		Opened: outcome == core.PublishOpened, PublicationID: a.p.ID, Number: pr.Number, URL: pr.URL,
-		HeadSHA: pr.HeadSHA, Files: result.Files, LeftOut: a.p.LeftOut,
+		HeadSHA: pr.HeadSHA, Files: result.Files, Draft: pr.Draft, Behind: pr.Behind, LeftOut: a.p.LeftOut,
 	}
 	if outcome == core.PublishUnchanged {
 		event = core.PublicationChanged{Type: core.EventPublicationUnchanged, PublicationID: a.p.ID, CommitSHA: a.p.CommitSHA}

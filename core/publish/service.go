@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -20,6 +21,7 @@ type Options struct {
 	PublicURL    string              // of this installation, for links back
 	NoreplyHost  string              // of the people's commit addresses; "" means users.noreply.github.com
 	Redact       func(string) string // takes secrets out of texts; nil changes nothing
+	TokenPause   time.Duration       // before a token that took the place of a refused one is used; 0 means 1.5 s
 	Log          *slog.Logger
 }
 
@@ -39,6 +41,7 @@ type Service struct {
 	publicURL    string
 	noreplyHost  string
 	redact       func(string) string
+	pause        time.Duration
 	log          *slog.Logger
 }
 
@@ -49,6 +52,9 @@ const (
 	maximumWait = 70 * time.Minute
 )
 
+// tokenPause bridges the moment in which GitHub does not know a new token everywhere.
+const tokenPause = 1500 * time.Millisecond
+
 // finalTime bounds the writes that record an end.
 const finalTime = 15 * time.Second
 
@@ -56,7 +62,8 @@ const finalTime = 15 * time.Second
 func New(o Options) *Service {
 	s := &Service{
 		store: o.Store, mirror: o.Mirror, tokens: o.Tokens, pullRequests: o.PullRequests, access: o.Access,
-		bot: o.Bot, publicURL: o.PublicURL, noreplyHost: o.NoreplyHost, redact: o.Redact, log: o.Log,
+		bot: o.Bot, publicURL: o.PublicURL, noreplyHost: o.NoreplyHost, redact: o.Redact,
+		pause: cmp.Or(o.TokenPause, tokenPause), log: o.Log,
 	}
 	if s.noreplyHost == "" {
 		s.noreplyHost = "users.noreply.github.com"
@@ -70,11 +77,11 @@ func New(o Options) *Service {
 // Publish takes the attempt from the step its row says to its end, and records that end. A lost
 // lease, a shutdown, or a cancel after the commit was recorded leave the row as it is: the next claim
 // goes on from there. Errors are core.Errors; those of its own are not_github_repository,
-// nothing_to_publish, remote_changed, branch_deleted, pull_request_closed, pull_request_merged,
-// submodule_change_refused, workflow_permission_missing, file_too_large, too_many_files and
+// installation_removed, nothing_to_publish, remote_changed, branch_rewritten, sync_conflict,
+// branch_deleted, pull_request_closed, pull_request_merged, submodule_change_refused, workflow_permission_missing, file_too_large, too_many_files and
 // publish_cancelled; the rest come from Access, Tokens, Mirror and PullRequests.
 func (s *Service) Publish(ctx context.Context, claim core.Claim, p core.Publication, ws core.PlatformWorkspace) (core.PublishResult, error) {
-	a := &attempt{Service: s, claim: claim, session: claim.Session, repo: claim.Session.Repository, p: p}
+	a := &attempt{Service: s, claim: claim, session: claim.Session, p: p}
 	result, err := a.run(ctx, ws)
 	if err == nil {
 		s.log.InfoContext(ctx, "published", "session_id", a.session.ID, "outcome", a.p.Outcome, "number", result.Number)
@@ -84,7 +91,9 @@ func (s *Service) Publish(ctx context.Context, claim core.Claim, p core.Publicat
 	case errors.Is(err, core.ErrLeaseLost):
 		return core.PublishResult{}, err
 	case errors.Is(cause, core.ErrCancelledByUser) && a.p.Step == core.PublishRequested:
-		err = core.Fail(core.Conflict, "publish_cancelled", "The publish was cancelled before anything was sent to GitHub.").Because(err)
+		err = cancelled().Because(err)
+	case errors.Is(cause, core.ErrCancelledByUser) && a.p.Step == core.PublishCommitted:
+		return core.PublishResult{}, errors.Join(err, a.giveUp(ctx)) // pushed or not: the next claim looks
 	case cause != nil:
 		return core.PublishResult{}, err
 	case core.KindOf(err) == core.RateLimited && a.p.Waits < maxWaits:
@@ -93,6 +102,19 @@ func (s *Service) Publish(ctx context.Context, claim core.Claim, p core.Publicat
 	end, done := context.WithTimeout(context.WithoutCancel(ctx), finalTime)
 	defer done()
 	return core.PublishResult{}, errors.Join(err, s.Fail(end, claim, a.p, err))
+}
+
+func cancelled() *core.Error {
+	return core.Fail(core.Conflict, "publish_cancelled", "The publish was cancelled before anything was sent to GitHub. Publish again when you like.")
+}
+
+// giveUp leaves word for the next claim that a person wanted no push. When it had been done all the same,
+// the attempt is brought to its end.
+func (a *attempt) giveUp(ctx context.Context) error {
+	a.p.CancelRequestedAt = time.Now()
+	end, done := context.WithTimeout(context.WithoutCancel(ctx), finalTime)
+	defer done()
+	return a.save(end, core.EventPublicationCancel)
 }
 
 // wait puts the attempt off until GitHub takes requests again; the claim of that time goes on from the
@@ -117,6 +139,9 @@ func (a *attempt) wait(ctx context.Context, cause error) error {
 
 // Fail records the end of an attempt that did not succeed.
 func (s *Service) Fail(ctx context.Context, claim core.Claim, p core.Publication, cause error) error {
+	if errors.Is(cause, core.ErrCancelledByUser) {
+		cause = cancelled().Because(cause)
+	}
 	p.Step, p.FailureCode, p.FailureText, p.FinishedAt = core.PublishFailed, core.CodeOf(cause), core.MessageOf(cause), time.Now()
 	return s.store.SavePublication(ctx, claim.Lease, p, core.PublicationChanged{
 		Type: core.EventPublicationFailed, PublicationID: p.ID, CommitSHA: p.CommitSHA, Code: p.FailureCode, Message: p.FailureText,

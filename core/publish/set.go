@@ -2,6 +2,7 @@ package publish
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -31,9 +32,13 @@ type selection struct {
 	leftOut []string        // "path: rule"
 }
 
+// notChosen is the rule of a path that a person left out.
+const notChosen = "left out by a person"
+
 // choose applies the publish set: every change of a file that base has, and new text files up to
-// 1 MiB. Other new files stay in the workspace, each with the rule that kept it there.
-func choose(ctx context.Context, q *mirror.Quarantine) (selection, error) {
+// 1 MiB. Other new files stay in the workspace, each with the rule that kept it there. What people chose
+// for a path goes before the rules.
+func choose(ctx context.Context, q *mirror.Quarantine, chosen core.PathChoices) (selection, error) {
 	changes, err := q.Changes(ctx, q.Base, q.Tree)
 	if err != nil {
 		return selection{}, err
@@ -42,27 +47,29 @@ func choose(ctx context.Context, q *mirror.Quarantine) (selection, error) {
 	if err != nil {
 		return selection{}, err
 	}
-	if err := refuse(changes, sizes); err != nil {
+	rules, err := judge(ctx, q, changes, sizes)
+	if err != nil {
 		return selection{}, err
 	}
-	rules := make([]string, len(changes))
 	for i, c := range changes {
-		rules[i] = nameRule(c)
-		if rules[i] == "" && c.Status == "added" {
-			rules[i] = contentRule(c, sizes[i])
+		switch in, ok := chosen[key(c.Path)]; {
+		case ok && in:
+			rules[i] = ""
+		case ok:
+			rules[i] = cmp.Or(rules[i], notChosen)
 		}
 	}
-	if err := readRules(ctx, q, changes, sizes, rules); err != nil {
+	if err := refuse(changes, sizes, rules); err != nil {
 		return selection{}, err
 	}
 	set := selection{tree: q.Tree, changes: changes}
 	for _, folder := range q.Nested[:min(len(q.Nested), maxNested)] {
 		set.leftOut = append(set.leftOut, printable(path.Join(folder, ".git"))+": history of a nested repository")
 	}
-	var out []string
+	var out []mirror.Change
 	for i, c := range changes {
 		if rules[i] != "" {
-			out = append(out, c.Path)
+			out = append(out, c)
 			set.leftOut = append(set.leftOut, printable(c.Path)+": "+rules[i])
 		}
 	}
@@ -79,6 +86,21 @@ func choose(ctx context.Context, q *mirror.Quarantine) (selection, error) {
 			"%d files would change, more than %d. Ignore or remove what does not belong in the pull request and publish again.", len(set.changes), maxFiles))
 	}
 	return set, nil
+}
+
+// key is a path as it is stored and as a form can send it.
+func key(path string) string { return strings.ToValidUTF8(path, "\uFFFD") }
+
+// judge is the rule that keeps each change out, "" for those that go in.
+func judge(ctx context.Context, q *mirror.Quarantine, changes []mirror.Change, sizes []int64) ([]string, error) {
+	rules := make([]string, len(changes))
+	for i, c := range changes {
+		rules[i] = nameRule(c)
+		if rules[i] == "" && c.Status == "added" {
+			rules[i] = contentRule(c, sizes[i])
+		}
+	}
+	return rules, readRules(ctx, q, changes, sizes, rules)
 }
 
 // sizesOf is the size of each change's new content, 0 where there is none.
@@ -103,27 +125,31 @@ func sizesOf(ctx context.Context, q *mirror.Quarantine, changes []mirror.Change)
 	return sizes, err
 }
 
-// refuse names what cannot be left out quietly: it would change what the work means.
-func refuse(changes []mirror.Change, sizes []int64) error {
+// refuse names what GitHub does not take of what goes in. It is not left out quietly: that would change
+// what the work means.
+func refuse(changes []mirror.Change, sizes []int64, rules []string) error {
 	var links, workflows, large []string
 	for i, c := range changes {
+		if rules[i] != "" {
+			continue
+		}
 		if c.OldMode == mirror.ModeGitlink || c.NewMode == mirror.ModeGitlink {
 			links = append(links, printable(c.Path))
 		}
 		if isWorkflow(c.Path) || isWorkflow(c.OldPath) {
 			workflows = append(workflows, printable(c.Path))
 		}
-		if sizes[i] > maxFile && c.Status != "added" {
+		if sizes[i] > maxFile {
 			large = append(large, printable(c.Path))
 		}
 	}
 	switch {
 	case len(links) > 0:
-		return core.Fail(core.Conflict, "submodule_change_refused", "Submodules cannot be changed from a session: "+few(links)+". Undo that and publish again.")
+		return core.Fail(core.Conflict, "submodule_change_refused", "Submodules cannot be changed from a session: "+few(links)+". Leave them out in the publish form, or undo that, and publish again.")
 	case len(workflows) > 0:
-		return core.Fail(core.Conflict, "workflow_permission_missing", "GitHub does not let the App change workflow files: "+few(workflows)+". Undo these changes, or make them yourself, and publish again.")
+		return core.Fail(core.Conflict, "workflow_permission_missing", "The platform's App may not change workflow files: "+few(workflows)+". Leave them out in the publish form and make these changes yourself, or undo them, and publish again.")
 	case len(large) > 0:
-		return core.Fail(core.Conflict, "file_too_large", "GitHub takes no file above 100 MB: "+few(large)+". Make it smaller and publish again.")
+		return core.Fail(core.Conflict, "file_too_large", "GitHub takes no file above 100 MB: "+few(large)+". Leave it out in the publish form, or make it smaller, and publish again.")
 	}
 	return nil
 }
@@ -173,7 +199,7 @@ func readRules(ctx context.Context, q *mirror.Quarantine, changes []mirror.Chang
 		return err
 	}
 	for i, c := range changes {
-		if c.Status != "added" || rules[i] != "" {
+		if c.Status != "added" || rules[i] != "" || c.NewMode == mirror.ModeGitlink {
 			continue
 		}
 		blobs, at, total = append(blobs, c.NewSHA), append(at, i), total+sizes[i]

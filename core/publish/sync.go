@@ -162,6 +162,6 @@ func (a *attempt) apply(ctx context.Context, q *mirror.Quarantine, ws core.Platf
 		return false, err
 	}
 	defer now.Close()
-	set, err := choose(ctx, now)
+	set, err := choose(ctx, now, a.chosen)
 	return err == nil && set.tree == to, err
 }

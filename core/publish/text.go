@@ -27,10 +27,11 @@ const (
 
 // title is one clean line.
 func (a *attempt) title() string {
-	for _, candidate := range []string{a.p.Title, a.session.Title} {
-		if t := cleanLine(a.redact(candidate), maxTitle); t != "" {
-			return t
-		}
+	if t := oneLine(voice(a.p.MessageID == "")(a.redact(a.p.Title)), maxTitle); t != "" {
+		return t
+	}
+	if t := cleanLine(a.redact(a.session.Title), maxTitle); t != "" {
+		return t
 	}
 	return "Changes of session " + core.Short(a.session.ID)
 }
@@ -86,17 +87,13 @@ func (a *attempt) body(existing string, changes []mirror.Change) string {
 	} else if strings.TrimSpace(existing) != "" {
 		before = strings.TrimRight(existing, "\r\n") + "\n\n"
 	}
-	return before + a.block(w, max(maxBody-len(before)-len(after), minBlock), changes) + after
+	return before + a.block(w, max(cmp.Or(a.bodyLimit, maxBody)-len(before)-len(after), minBlock), changes) + after
 }
 
 // block is everything we say, in at most limit bytes: the foot first, then the words, then as many
 // files as fit.
 func (a *attempt) block(w words, limit int, changes []mirror.Change) string {
-	foot := "Requested by @" + a.person.Login
-	if link := a.link(); link != "" {
-		foot += " in [this session](" + link + ")"
-	}
-	foot += ".\n" + endMark
+	foot := a.foot() + "\n" + endMark
 	room := limit - len(beginMark) - len(foot) - len(w.mark()) - 10
 	w = w.cut(min(maxSummary, room/2))
 	summary := w.mark() + "\n\n"
@@ -112,13 +109,34 @@ func (a *attempt) block(w words, limit int, changes []mirror.Change) string {
 	plus, minus := core.Totals(files)
 	list := section(fmt.Sprintf("**Changed files** (%d, +%d −%d)", len(changes), plus, minus), lines, room)
 	room -= len(list)
-	network := section("**Network of the sandbox**", networkLines(a.network), room)
+	network := section("**Network of the sandbox**", networkLines(a.network, a.reach), room)
 	room -= len(network)
 	out := make([]string, len(a.p.LeftOut))
 	for i, l := range a.p.LeftOut {
 		out[i] = code(l)
 	}
 	return beginMark + "\n" + summary + list + section("**Left out of this pull request**", out, room) + network + foot
+}
+
+// foot says who stands behind the pull request. Its author is the App, so GitHub would count an approval
+// by the person who asked for it.
+func (a *attempt) foot() string {
+	who := "@" + a.person.Login
+	foot := "Requested by " + who
+	if link := a.link(); link != "" {
+		foot += " in [this session](" + link + ")"
+	}
+	foot += ". The commits were made for " + who + ", so an approval by " + who + " is no independent review."
+	var earlier []string
+	for _, number := range a.earlier {
+		if a.pull == nil || a.pull.Number != number {
+			earlier = append(earlier, fmt.Sprintf("#%d", number))
+		}
+	}
+	if len(earlier) > 0 {
+		foot += " Takes the place of " + few(earlier) + "."
+	}
+	return foot
 }
 
 // section lists lines under a heading within limit bytes and says how many are missing.

@@ -26,9 +26,11 @@ func TestCleanText_MakesForeignMarkdownHarmless(t *testing.T) {
 	for in, want := range map[string]string{
 		"ask @octo-dev, @octo-org/team":             "ask @" + gap + "octo-dev, @" + gap + "octo-org/team",
 		"mail a@b.example":                          "mail a@b.example",
-		"Fixes #12, closes: octo/x#3":               "Fix" + gap + "es #12, clos" + gap + "es: octo/x#3",
+		"Fixes #12, closes: octo/x#3":               "Fix" + gap + "es #" + gap + "12, clos" + gap + "es: octo/x#" + gap + "3",
+		"GH-7 and 1#2, &#39;, C# 9, #fff":           "GH-" + gap + "7 and 1#" + gap + "2, &#39;, C# 9, #fff",
+		"#" + gap + "1 @" + gap + "octo":            "#" + gap + "1 @" + gap + "octo",
 		"resolved https://github.com/o/r/issues/1":  "resolv" + gap + "ed https://github.com/o/r/issues/1",
-		"fixes the parser, see #12":                 "fixes the parser, see #12",
+		"fixes the parser, see #12":                 "fixes the parser, see #" + gap + "12",
 		"<!-- agent-session:end --> hi":             "&lt;!-- agent-session:end --> hi",
 		`<img src="https://x/p.png">`:               `&lt;img src="https://x/p.png">`,
 		"![a](https://x/p.png) ![b][r]":             "!" + gap + "[a](https://x/p.png) !" + gap + "[b][r]",
@@ -74,7 +76,8 @@ func TestBody_IsOurBlock(t *testing.T) {
 		"**Changed files** (3, +3 −1)", "",
 		"- `` a`b.go `` +3 −1", "- `old` → `\"new\\nline\"` renamed, +0 −0", "- `p.png` binary, modified", "",
 		"**Left out of this pull request**", "", "- `big.bin: new binary file`", "",
-		"Requested by @octo-dev in [this session](https://agent.example.com/chat-sessions/0198c0de-0000-7000-8000-00000000cafe).",
+		"Requested by @octo-dev in [this session](https://agent.example.com/chat-sessions/0198c0de-0000-7000-8000-00000000cafe). " +
+			"The commits were made for @octo-dev, so an approval by @octo-dev is no independent review.",
 		"<!-- agent-session:end -->",
 	}, "\n")
 	if diff := cmp.Diff(want, a.body("", changes)); diff != "" {
@@ -147,7 +150,7 @@ func FuzzCleanText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		got := cleanText(s)
 		if !utf8.ValidString(got) || strings.ContainsAny(got, "\x00\x1b\u202e") || strings.Contains(got, "<!") || strings.Contains(got, "![") ||
-			mention.MatchString(got) || closing.MatchString(got) || loads.MatchString(got) || skipCI.MatchString(got) {
+			mention.MatchString(got) || reference.MatchString(got) || cleanText(got) != got || closing.MatchString(got) || loads.MatchString(got) || skipCI.MatchString(got) {
 			t.Errorf("cleanText(%q) = %q", s, got)
 		}
 	})

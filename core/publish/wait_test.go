@@ -102,14 +102,19 @@ func TestPublish_ThatWaitsCanBeCancelled(t *testing.T) {
 	id := claim.Publication.ID
 	_, err = publish.New(w.options).Publish(t.Context(), claim, *claim.Publication, ws)
 	wantCode(t, err, "github_rate_limited")
-	wantCode(t, w.store.CancelWaitingPublication(t.Context(), s.ID, id), "publish_not_waiting") // a worker still has it
+	if err := w.store.CancelPublication(t.Context(), s.ID, id); err != nil { // a worker still has it
+		t.Fatal(err)
+	}
 	if err := w.store.Release(t.Context(), claim.Lease); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.store.CancelWaitingPublication(t.Context(), s.ID, id); err != nil {
-		t.Fatal(err)
+	before := len(w.github.Requests())
+	_, err = w.serve(t, w.options, s, ws) // at once, not when the limit ends
+	wantCode(t, err, "publish_cancelled")
+	if after := len(w.github.Requests()); after != before {
+		t.Errorf("GitHub was asked %d times to cancel", after-before)
 	}
-	wantCode(t, w.store.CancelWaitingPublication(t.Context(), s.ID, id), "publish_not_waiting")
+	wantCode(t, w.store.CancelPublication(t.Context(), s.ID, id), "publish_not_waiting")
 	w.github.ClearFaults()
 	w.must(t, s, ws, "Hello", "")
 }

@@ -31,7 +31,7 @@ func (w words) mark() string {
 
 // sumOf ignores how a browser's form ends lines.
 func sumOf(text string) string {
-	sum := sha256.Sum256([]byte(strings.TrimSpace(cleanText(text))))
+	sum := sha256.Sum256([]byte(strings.TrimSpace(ownText(text))))
 	return hex.EncodeToString(sum[:6])
 }
 
@@ -55,7 +55,17 @@ func readWords(body string) (w words, ok bool) {
 
 // asked are the words of this attempt.
 func (a *attempt) asked() words {
-	return words{text: strings.TrimSpace(cleanText(a.redact(a.p.Body))), person: a.p.MessageID == ""}
+	w := words{person: a.p.MessageID == ""}
+	w.text = strings.TrimSpace(voice(w.person)(a.redact(a.p.Body)))
+	return w
+}
+
+// voice is what may stand in a text: everything that a person wrote, of the agent's only what is harmless.
+func voice(person bool) func(string) string {
+	if person {
+		return ownText
+	}
+	return cleanText
 }
 
 // words chooses what stands above the list in the place of existing: what was asked for, unless

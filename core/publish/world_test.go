@@ -17,6 +17,7 @@ import (
 	"agent-sandboxing/core/mirror"
 	"agent-sandboxing/core/mirror/mirrortest"
 	"agent-sandboxing/core/publish"
+	"agent-sandboxing/core/seal"
 	"agent-sandboxing/core/store"
 	"agent-sandboxing/core/store/storetest"
 )
@@ -30,6 +31,11 @@ var asked = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 type world struct {
 	github  *githubtest.Server
 	app     *github.App
+	tokens  *github.Tokens
+	url     string // of the stand-in
+	dir     string // of the mirror
+	dsn     string
+	keys    string
 	repo    core.Repository
 	base    string // head of main
 	store   *store.Store
@@ -40,10 +46,19 @@ type world struct {
 	log     *strings.Builder
 }
 
-// access is the person's own right to push, as GitHub would say it.
-type access struct{ err error }
+// access is the person's own right to push, as GitHub would say it; now is the repository under another
+// name.
+type access struct {
+	err error
+	now core.Repository
+}
 
-func (a access) MayPush(context.Context, core.UserID, core.Repository) error { return a.err }
+func (a access) MayPush(_ context.Context, _ core.UserID, repo core.Repository) (core.Repository, error) {
+	if a.now.ID != 0 {
+		repo = a.now
+	}
+	return repo, a.err
+}
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
@@ -54,14 +69,12 @@ func newWorld(t *testing.T) *world {
 	}
 	srv := httptest.NewServer(w.github.Handler())
 	t.Cleanup(srv.Close)
-	bases, err := github.NewBases(srv.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.url, w.dir, w.dsn, w.keys = srv.URL, t.TempDir(), storetest.NewURL(t), seal.NewKey("test")
 	config := w.github.Config()
-	if w.app, err = github.NewApp(github.AppConfig{Bases: bases, AppID: config.AppID, PrivateKey: config.PrivateKey, Now: w.github.Now}); err != nil {
+	if w.app, err = appOf(w.url, config.AppID, config.PrivateKey, w.github.Now); err != nil {
 		t.Fatal(err)
 	}
+	w.tokens = github.NewTokens(w.app, func(core.RepoToken) {})
 	if _, err := w.github.AddOrganization("octo-org", "Octo Org"); err != nil {
 		t.Fatal(err)
 	}
@@ -82,27 +95,54 @@ func newWorld(t *testing.T) *world {
 	}
 	w.repo = core.Repository{ID: core.RepositoryID(id), InstallationID: core.InstallationID(installation), Owner: "octo-org", Name: "widgets", DefaultBranch: "main", Private: true}
 
-	w.store = storetest.New(t)
+	keys, err := seal.Parse(w.keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.store = storetest.Open(t, w.dsn, keys)
 	if w.owner, err = w.store.UpsertUser(t.Context(), core.Person{ID: 4242, Login: "octo-dev", Name: "Octo <Dev>"}); err != nil {
 		t.Fatal(err)
 	}
 	w.worker = storetest.Worker(t, w.store, "host-1")
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	if w.mirror, err = mirror.New(mirror.Options{Dir: t.TempDir(), GitURL: w.app.GitURL, Tokens: w.app, CloneDepth: 50, Log: log}); err != nil {
+	if w.mirror, err = mirrorOf(w.dir, w.app, w.tokens, log); err != nil {
 		t.Fatal(err)
 	}
-	w.options = publish.Options{
-		Store: w.store, Mirror: w.mirror, Tokens: w.app, PullRequests: w.app, Access: access{},
-		Bot: publish.Identity{Name: "agent[bot]", Email: "99+agent[bot]@users.noreply.github.com"}, PublicURL: "https://agent.example.com", Log: log,
-	}
+	w.options = optionsOf(w.store, w.mirror, w.app, w.tokens, log)
 	return w
+}
+
+func appOf(url string, id int64, key []byte, now func() time.Time) (*github.App, error) {
+	bases, err := github.NewBases(url)
+	if err != nil {
+		return nil, err
+	}
+	return github.NewApp(github.AppConfig{Bases: bases, AppID: id, PrivateKey: key, Now: now})
+}
+
+func mirrorOf(dir string, app *github.App, tokens *github.Tokens, log *slog.Logger) (*mirror.Mirror, error) {
+	return mirror.New(mirror.Options{Dir: dir, GitURL: app.GitURL, Tokens: tokens, CloneDepth: 50, Log: log})
+}
+
+func optionsOf(s *store.Store, m *mirror.Mirror, app *github.App, tokens *github.Tokens, log *slog.Logger) publish.Options {
+	return publish.Options{
+		Store: s, Mirror: m, Tokens: tokens, PullRequests: app, Access: access{},
+		Bot: publish.Identity{Name: "agent[bot]", Email: "99+agent[bot]@users.noreply.github.com"}, PublicURL: "https://agent.example.com",
+		TokenPause: time.Millisecond, Log: log,
+	}
 }
 
 // session is a checked-out session with these files written on top of its base.
 func (w *world) session(t *testing.T, files map[string]string) (core.ChatSession, *mirrortest.Workspace) {
 	t.Helper()
+	return w.sessionOn(t, "main", files)
+}
+
+// sessionOn is session with its base on a branch that points to w.base.
+func (w *world) sessionOn(t *testing.T, branch string, files map[string]string) (core.ChatSession, *mirrortest.Workspace) {
+	t.Helper()
 	s, err := w.store.CreateSession(t.Context(), core.NewSession{
-		Session: core.ChatSession{OwnerID: w.owner.ID, Repository: w.repo, BaseBranch: "main", BaseSHA: w.base, Title: "Say hello", BashPolicy: core.PolicySeed},
+		Session: core.ChatSession{OwnerID: w.owner.ID, Repository: w.repo, BaseBranch: branch, BaseSHA: w.base, Title: "Say hello", BashPolicy: core.PolicySeed},
 		Text:    "Say hello",
 	})
 	if err != nil {
@@ -132,10 +172,18 @@ func write(t *testing.T, ws *mirrortest.Workspace, files map[string]string) {
 // ask stores a person's wish to publish.
 func (w *world) ask(t *testing.T, s core.ChatSession, title, body string) {
 	t.Helper()
-	_, err := w.store.RequestPublish(t.Context(), core.Publication{SessionID: s.ID, RequestedBy: w.owner.ID, ClientKey: string(core.NewID[core.PublicationID]()), Title: title, Body: body, CreatedAt: asked})
+	w.askFor(t, s, core.Publication{Title: title, Body: body}, nil)
+}
+
+// askFor is ask with choices.
+func (w *world) askFor(t *testing.T, s core.ChatSession, p core.Publication, paths core.PathChoices) core.PublicationID {
+	t.Helper()
+	p.SessionID, p.RequestedBy, p.ClientKey, p.CreatedAt = s.ID, w.owner.ID, string(core.NewID[core.PublicationID]()), asked
+	stored, err := w.store.RequestPublish(t.Context(), p, paths)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return stored.ID
 }
 
 // serve claims the session's publication and performs it once with the given options.
@@ -224,8 +272,10 @@ func wantCode(t *testing.T, err error, code string) {
 	}
 }
 
-// unrevoked counts tokens that were minted and not given back.
-func (w *world) unrevoked() (n int) {
+// unrevoked counts tokens that were minted and not given back, when those that are shared are.
+func (w *world) unrevoked(t *testing.T) (n int) {
+	t.Helper()
+	w.tokens.Close(t.Context())
 	for _, r := range w.github.Requests() {
 		switch {
 		case strings.HasPrefix(r, "POST /api/v3/app/installations/"):

@@ -64,6 +64,11 @@ func TestText_KnowsTokenShapes(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ in, want string }{
 		{"ghs_16C7e42F292c6912E7710c838347Ae178B4a.", "[redacted]."},
+		{"set \\nghs_16C7e42F292c6912E7710c838347Ae178B4a", "set \\n[redacted]"},
+		{"GET /?t=x-access-token%3Aghs_16C7e42F292c6912E7710c838347Ae178B4a&x=1", "GET /?t=x-access-token%3A[redacted]&x=1"},
+		{"%3aghs_16C7e42F292c6912E7710c838347Ae178B4a", "%3a[redacted]"},
+		{"ghs_987654_eyJhbGciOiJSUzI1NiJ9-_x.eyJpc3MiOiJ-_9.c2lnbmF0dXJl-_c2ln, said git", "[redacted], said git"},
+		{"Basic eC1hY2Nlc3MtdG9rZW46Z2hzXzE2QzdlNDJG==", "Basic [redacted]"},
 		{"github_pat_11ABCDEFG0abcdefghij_KLMNOP", "[redacted]"},
 		{"OPENAI=sk-proj-abc123abc123abc123", "OPENAI=[redacted]"},
 		{"id AKIAIOSFODNN7EXAMPLE;", "id [redacted];"},

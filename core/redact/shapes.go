@@ -17,7 +17,8 @@ type shape struct {
 var tokenShapes = []shape{
 	{pattern: regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----` +
 		`(?:(?s:.*?)-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|(?:(?:\s|\\n|")*[A-Za-z0-9+/=]{16,})*)`), may: all("-----BEGIN ", "PRIVATE KEY")},
-	{pattern: regexp.MustCompile(`\bgh[a-z]_[A-Za-z0-9_]{16,}(?:\.[A-Za-z0-9_-]+)*`), may: githubPrefix},
+	// GitHub's own, the short ones and ghs_APPID_JWT. Before it may stand an escape such as %3A or \n.
+	{pattern: regexp.MustCompile(`(\b|%[0-9A-Fa-f]{2}|\\[a-z])gh[a-z]_[A-Za-z0-9_-]{16,}(?:\.[A-Za-z0-9_-]+)*()`), may: githubPrefix},
 	{pattern: regexp.MustCompile(`\bgithub_pat_[A-Za-z0-9_]{20,}`), may: all("github_pat_")},
 	{pattern: regexp.MustCompile(`\bglpat-[A-Za-z0-9_-]{16,}`), may: all("glpat-")},
 	{pattern: regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{16,}`), digit: true, may: all("sk-")},
@@ -26,10 +27,15 @@ var tokenShapes = []shape{
 	{pattern: regexp.MustCompile(`\bxox[a-z]-[A-Za-z0-9-]{10,}`), may: all("xox")},
 	{pattern: regexp.MustCompile(`\bnpm_[A-Za-z0-9]{36}`), may: all("npm_")},
 	{pattern: regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}`), may: all("eyJ", ".eyJ")},
-	{pattern: regexp.MustCompile(`(x-access-token:)[^\s@"'\[\]]{4,}()`), may: all("x-access-token:")},
+	{pattern: regexp.MustCompile(basicAccess + `[A-Za-z0-9+/_-]{8,}={0,2}`), may: all(basicAccess)},
+	{pattern: regexp.MustCompile(`(x-access-token(?::|%3[Aa]))[^\s@"'\[\]]{4,}()`), may: all("x-access-token")},
 	{pattern: regexp.MustCompile(`(\b[a-z][a-z0-9+.-]*://[^\s/:@"'\[\]]*:)[^\s/@"'\[\]]{4,}(@)`), may: all("://", "@")},
 	{pattern: regexp.MustCompile(`((?i:\bauthorization["']?\s*[:=]\s*["']?(?:bearer|basic|token)\s+))[^\s"'\[\]]{8,}()`), may: authorization},
 }
+
+// basicAccess is how the header of basic authentication begins, in base64, for GitHub's installation
+// tokens: x-access-token: has fifteen bytes, so that what follows cannot change it.
+const basicAccess = "eC1hY2Nlc3MtdG9rZW46"
 
 // all says whether a text holds each of the parts.
 func all(parts ...string) func(string) bool {

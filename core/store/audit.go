@@ -7,13 +7,18 @@ import (
 	"agent-sandboxing/core"
 )
 
-// Audit records what a person did that others may have to answer for. At is the database's time.
+// Audit records what a person did that others may have to answer for.
 func (s *Store) Audit(ctx context.Context, e core.AuditEntry) error {
-	_, err := s.pool.Exec(ctx, `
+	return s.InTx(ctx, func(tx *Tx) error { return tx.Audit(ctx, e) })
+}
+
+// Audit records it together with what was done. The time is the database's.
+func (tx *Tx) Audit(ctx context.Context, e core.AuditEntry) error {
+	_, err := tx.Exec(ctx, `
 		INSERT INTO audit_log (user_id, action, session_id, detail) VALUES ($1, $2, nullif($3, '')::uuid, $4)`,
 		e.UserID, e.Action, string(e.Session), clean(e.Detail))
 	if err != nil {
-		return mapError(fmt.Errorf("write audit log: %w", err))
+		return fmt.Errorf("write audit log: %w", err)
 	}
 	return nil
 }

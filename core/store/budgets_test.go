@@ -71,7 +71,7 @@ func TestClaim_RefusesWhatASessionHasNoMoneyFor(t *testing.T) {
 		t.Errorf("last event %s, lease of %q; want message_failed and a free session", last.Type, tl.Session.LeaseOwner)
 	}
 	// What was made can still be published.
-	_, err = s.RequestPublish(t.Context(), core.Publication{SessionID: session.ID, RequestedBy: owner, Title: "T", ClientKey: "k"})
+	_, err = s.RequestPublish(t.Context(), core.Publication{SessionID: session.ID, RequestedBy: owner, Title: "T", ClientKey: "k"}, nil)
 	must(t, err)
 	if claim, err = s.Claim(t.Context(), worker, storetest.Lease, budgets); err != nil || claim.Publication == nil {
 		t.Errorf("publication of a session without money: %+v, %v", claim, err)

@@ -12,7 +12,9 @@ import (
 )
 
 const (
-	duePublication = `step IN ('requested', 'committed', 'pushed') AND coalesce(waiting_until, '-infinity') <= clock_timestamp()`
+	// duePublication is unfinished and has not to wait, or not any more because it shall only be ended.
+	duePublication = `(step IN ('requested', 'committed', 'pushed') AND coalesce(waiting_until, '-infinity') <= clock_timestamp()
+		OR step = 'requested' AND cancel_requested_at IS NOT NULL)`
 
 	// lockNext picks the free session that has waited longest, publications first. A session whose
 	// live sandbox is on another host that a worker serves is left to that worker.
@@ -41,11 +43,14 @@ const (
 
 	oldestQueued = `WHERE m.session_id = $1 AND m.state = 'queued' ORDER BY m.created_at LIMIT 1`
 
-	// cancelRequested says that a person wants the message of the lease of s to end.
-	cancelRequested = `EXISTS (
+	// cancelRequested says that a person wants to end what the lease of s was taken for: its message, or
+	// its publish while nothing of that was sent.
+	cancelRequested = `(EXISTS (
 		SELECT FROM messages WHERE session_id = s.id AND id = s.lease_message AND cancel_requested_at IS NOT NULL
 		AND (state = 'working' OR state = 'cancelled' AND started_at IS NULL)
-	)`
+	) OR s.lease_message IS NULL AND EXISTS (
+		SELECT FROM publications WHERE session_id = s.id AND step = 'requested' AND cancel_requested_at IS NOT NULL
+	))`
 )
 
 // errRaced says that another worker served the locked session first.

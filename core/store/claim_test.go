@@ -207,7 +207,7 @@ func TestClaim_PublicationsComeFirstAndWaitForTheirTime(t *testing.T) {
 	owner := storetest.User(t, s)
 	storetest.Session(t, s, owner.ID) // an older message waits elsewhere
 	session := storetest.Session(t, s, owner.ID)
-	p, err := s.RequestPublish(t.Context(), core.Publication{SessionID: session.ID, RequestedBy: owner.ID, Title: "T"})
+	p, err := s.RequestPublish(t.Context(), core.Publication{SessionID: session.ID, RequestedBy: owner.ID, Title: "T"}, nil)
 	must(t, err)
 
 	claim := storetest.Claim(t, s)

@@ -80,7 +80,7 @@ func newRefusals(known map[egressKey]core.MessageID, rows []core.EgressRow) []co
 	told := make(map[refusal]bool)
 	count := make(map[core.MessageID]int)
 	for k, turn := range known {
-		if r := (refusal{turn, k.host, k.rule}); !k.allowed && !told[r] {
+		if r := (refusal{turn, k.host, k.rule}); forbidden(k.allowed, k.rule) && !told[r] {
 			told[r] = true
 			count[turn]++
 		}
@@ -88,7 +88,7 @@ func newRefusals(known map[egressKey]core.MessageID, rows []core.EgressRow) []co
 	var fresh []core.EgressRow
 	for _, row := range rows {
 		r := refusal{row.MessageID, row.Host, row.Rule}
-		if row.Allowed || row.Host == "" || slices.Contains(core.EgressFailures(), row.Rule) || told[r] || count[row.MessageID] >= maxRefusedEvents {
+		if !forbidden(row.Allowed, row.Rule) || row.Host == "" || told[r] || count[row.MessageID] >= maxRefusedEvents {
 			continue
 		}
 		told[r] = true
@@ -96,6 +96,11 @@ func newRefusals(known map[egressKey]core.MessageID, rows []core.EgressRow) []co
 		fresh = append(fresh, row)
 	}
 	return fresh
+}
+
+// forbidden says that a rule refused the connection; others failed.
+func forbidden(allowed bool, rule string) bool {
+	return !allowed && !slices.Contains(core.EgressFailures(), rule)
 }
 
 // bounded sums the rows by key, and those that are new to a full session under no name. They come
@@ -197,12 +202,14 @@ func readEgress(ctx context.Context, q querier, session core.SessionID, limit in
 	return sum, err
 }
 
-// SessionEgress is the mode that a session began with, and the hosts that its repository lists now.
+// SessionEgress is the mode that a session began with, the hosts that its repository lists now, and what
+// its sandbox has moved.
 func (s *Store) SessionEgress(ctx context.Context, id core.SessionID) (core.EgressPolicy, error) {
 	var p core.EgressPolicy
 	err := s.pool.QueryRow(ctx, `
-		SELECT egress_mode, ARRAY(SELECT host FROM repository_hosts h WHERE h.repository_id = s.repository_id ORDER BY host)
-		FROM chat_sessions s WHERE id = $1`, id).Scan(&p.Mode, &p.Hosts)
+		SELECT egress_mode, ARRAY(SELECT host FROM repository_hosts h WHERE h.repository_id = s.repository_id ORDER BY host),
+			(SELECT coalesce(sum(sent + received), 0)::bigint FROM egress_log e WHERE e.session_id = s.id)
+		FROM chat_sessions s WHERE id = $1`, id).Scan(&p.Mode, &p.Hosts, &p.Moved)
 	if err != nil {
 		return core.EgressPolicy{}, mapError(fmt.Errorf("read the session's egress: %w", err))
 	}

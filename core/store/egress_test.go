@@ -182,6 +182,20 @@ func TestEgressLog_GoesWithItsSession(t *testing.T) {
 	}
 }
 
+func TestSessionEgress_SumsAllThatWasMoved(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	claim := storetest.Working(t, s)
+	allowed := core.EgressRow{Host: "registry.example.net", Port: 443, Allowed: true, Rule: "open", Connections: 1, Sent: 10, Received: 1000, StartedAt: noon, EndedAt: noon}
+	cut := refused("", "big.example")
+	cut.Rule, cut.Received = "traffic_spent", 5000
+	record(t, s, claim.Session.ID, allowed, cut, refused("", "evil.example"))
+	p, err := s.SessionEgress(t.Context(), claim.Session.ID)
+	if err != nil || p.Moved != 6010 {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
 func TestRepositoryHosts_AreKeptOnceAndAudited(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -272,5 +286,22 @@ func TestRepositoryEgress_IsKeptAndTakenBack(t *testing.T) {
 	}
 	if err := s.SetRepositoryEgress(t.Context(), repo, "anything", admin.ID); err == nil {
 		t.Error("an unknown mode was kept")
+	}
+}
+
+// A program that looks up many names which do not exist leaves room for what a rule forbids.
+func TestRecordEgress_FailuresTakeNoRefusalsPlace(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	claim := storetest.Working(t, s)
+	id, turn := claim.Session.ID, claim.Message.ID
+	for i := range 30 {
+		missing := refused(turn, fmt.Sprintf("h%d.example", i))
+		missing.Rule = "name_not_found"
+		record(t, s, id, missing)
+	}
+	record(t, s, id, refused(turn, "evil.example"))
+	if n := len(egressEvents(t, s, id)); n != 1 {
+		t.Errorf("%d events, want the refusal alone", n)
 	}
 }

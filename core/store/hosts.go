@@ -58,7 +58,7 @@ func (s *Store) AddRepositoryHost(ctx context.Context, r core.Repository, host s
 		if tag.RowsAffected() == 0 {
 			return tx.mustHaveHost(ctx, r.ID, host)
 		}
-		if err := tx.auditHost(ctx, by.ID, "egress_host_added", r, host, session); err != nil || session == "" {
+		if err := tx.Audit(ctx, core.AuditEntry{UserID: by.ID, Action: "egress_host_added", Session: session, Detail: r.FullName() + " " + host}); err != nil || session == "" {
 			return err
 		}
 		return tx.Append(ctx, session, core.ByPerson, "", core.EgressHostAllowed{Host: host, By: by.Login})
@@ -84,14 +84,6 @@ func (s *Store) RemoveRepositoryHost(ctx context.Context, r core.Repository, hos
 		if err != nil || tag.RowsAffected() == 0 {
 			return err
 		}
-		return tx.auditHost(ctx, by, "egress_host_removed", r, host, "")
+		return tx.Audit(ctx, core.AuditEntry{UserID: by, Action: "egress_host_removed", Detail: r.FullName() + " " + host})
 	})
-}
-
-func (tx *Tx) auditHost(ctx context.Context, by core.UserID, action string, r core.Repository, host string, session core.SessionID) error {
-	if _, err := tx.Exec(ctx, `INSERT INTO audit_log (user_id, action, session_id, detail) VALUES ($1, $2, nullif($3, '')::uuid, $4)`,
-		by, action, string(session), r.FullName()+" "+host); err != nil {
-		return fmt.Errorf("write audit log: %w", err)
-	}
-	return nil
 }

@@ -55,7 +55,7 @@ func (s *Store) EndLogins(ctx context.Context, id, by core.UserID) (ended int64,
 		if ended, err = tx.endLogins(ctx, id); err != nil {
 			return err
 		}
-		return tx.audit(ctx, by, "sign_out_everywhere", "@"+u.Login)
+		return tx.Audit(ctx, core.AuditEntry{UserID: by, Action: "sign_out_everywhere", Detail: "@" + u.Login})
 	})
 	return ended, err
 }

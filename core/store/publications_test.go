@@ -28,7 +28,7 @@ func TestRequestPublish_OneAtATime(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range ids {
 		all.Go(func() {
-			p, err := s.RequestPublish(t.Context(), in)
+			p, err := s.RequestPublish(t.Context(), in, nil)
 			if err != nil {
 				t.Errorf("RequestPublish: %v", err)
 			}
@@ -51,7 +51,7 @@ func TestRequestPublish_OneAtATime(t *testing.T) {
 	}
 	wantTypes(t, s, session.ID, "message_queued", "publication_requested")
 	in.ClientKey = "key-2"
-	if _, err := s.RequestPublish(t.Context(), in); core.CodeOf(err) != "publish_pending" || core.KindOf(err) != core.Conflict {
+	if _, err := s.RequestPublish(t.Context(), in, nil); core.CodeOf(err) != "publish_pending" || core.KindOf(err) != core.Conflict {
 		t.Errorf("while one is unfinished: %v, want Conflict publish_pending", err)
 	}
 	other := storetest.Session(t, s, session.OwnerID)
@@ -143,5 +143,33 @@ func TestPublication_TheLedgerThroughItsSteps(t *testing.T) {
 	}
 	if last, err := s.LastPublished(t.Context(), id); err != nil || last.ID != failed.ID {
 		t.Errorf("LastPublished after one that pushed nothing = %+v, %v", last, err)
+	}
+}
+
+func TestRequestPublish_KeepsTheChosenPaths(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	session, other := storetest.Session(t, s, storetest.User(t, s).ID), storetest.Session(t, s, storetest.User(t, s).ID)
+	in := core.Publication{SessionID: session.ID, RequestedBy: session.OwnerID, Title: "T", Draft: true, Base: "release", Choice: core.ChooseNew}
+	for _, step := range []struct{ paths, want core.PathChoices }{
+		{core.PathChoices{"a.bin": true, "odd '\"\\ name": false}, core.PathChoices{"a.bin": true, "odd '\"\\ name": false}},
+		{nil, core.PathChoices{"a.bin": true, "odd '\"\\ name": false}},
+		{core.PathChoices{"b": true}, core.PathChoices{"b": true}},
+		{core.PathChoices{}, core.PathChoices{}},
+	} {
+		p, err := s.RequestPublish(t.Context(), in, step.paths)
+		must(t, err)
+		if !p.Draft || p.Base != "release" || p.Choice != core.ChooseNew {
+			t.Errorf("publication = %+v", p)
+		}
+		got, err := s.PathChoices(t.Context(), session.ID)
+		must(t, err)
+		if diff := cmp.Diff(step.want, got); diff != "" {
+			t.Errorf("after %v (-want +got):\n%s", step.paths, diff)
+		}
+		must(t, s.CancelPublication(t.Context(), session.ID, p.ID))
+	}
+	if got, err := s.PathChoices(t.Context(), other.ID); err != nil || len(got) != 0 {
+		t.Errorf("of another session: %v, %v", got, err)
 	}
 }

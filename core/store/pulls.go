@@ -15,8 +15,8 @@ func (s *Store) PullRequest(ctx context.Context, id core.SessionID) (*core.PullR
 
 func readPullRequest(ctx context.Context, q querier, id core.SessionID) (*core.PullRequest, error) {
 	var p core.PullRequest
-	err := q.QueryRow(ctx, `SELECT session_id, number, url, state, head_sha, title, updated_at FROM pull_requests WHERE session_id = $1`, id).
-		Scan(&p.SessionID, &p.Number, &p.URL, &p.State, &p.HeadSHA, &p.Title, &p.UpdatedAt)
+	err := q.QueryRow(ctx, `SELECT session_id, number, url, state, draft, head_sha, base, behind, title, updated_at FROM pull_requests WHERE session_id = $1`, id).
+		Scan(&p.SessionID, &p.Number, &p.URL, &p.State, &p.Draft, &p.HeadSHA, &p.Base, &p.Behind, &p.Title, &p.UpdatedAt)
 	if isNone(err) {
 		return nil, nil
 	}
@@ -26,13 +26,32 @@ func readPullRequest(ctx context.Context, q querier, id core.SessionID) (*core.P
 	return &p, nil
 }
 
+// SavePullRequest writes under the lease what GitHub says of the session's pull request now.
+func (s *Store) SavePullRequest(ctx context.Context, lease core.Lease, p core.PullRequest, events ...core.Payload) error {
+	return s.InTx(ctx, func(tx *Tx) error {
+		if err := tx.lockLeased(ctx, lease); err != nil {
+			return err
+		}
+		if err := tx.upsertPullRequest(ctx, lease.SessionID, p); err != nil {
+			return err
+		}
+		return tx.appendOwn(ctx, lease.SessionID, "", events...)
+	})
+}
+
+// RepositoryRenamed keeps what GitHub says of a repository that has another name or owner now.
+func (s *Store) RepositoryRenamed(ctx context.Context, r core.Repository) error {
+	return s.InTx(ctx, func(tx *Tx) error { return tx.upsertRepository(ctx, r) })
+}
+
 // upsertPullRequest writes the one row of a session whose own row is locked.
 func (tx *Tx) upsertPullRequest(ctx context.Context, session core.SessionID, p core.PullRequest) error {
 	_, err := tx.Exec(ctx, `
-		INSERT INTO pull_requests (session_id, number, url, state, head_sha, title) VALUES ($1, $2, $3, $4, $5, $6)
+		INSERT INTO pull_requests (session_id, number, url, state, head_sha, title, draft, base, behind) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 		ON CONFLICT (session_id) DO UPDATE SET number = excluded.number, url = excluded.url, state = excluded.state,
-			head_sha = excluded.head_sha, title = excluded.title, updated_at = clock_timestamp()`,
-		session, p.Number, p.URL, p.State, p.HeadSHA, clean(p.Title))
+			head_sha = excluded.head_sha, title = excluded.title, draft = excluded.draft, base = excluded.base, behind = excluded.behind,
+			updated_at = clock_timestamp()`,
+		session, p.Number, p.URL, p.State, p.HeadSHA, clean(p.Title), p.Draft, p.Base, p.Behind)
 	if err != nil {
 		return fmt.Errorf("save pull request: %w", err)
 	}

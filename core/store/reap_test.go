@@ -109,7 +109,7 @@ func TestReap_LeavesAPublicationAtItsStep(t *testing.T) {
 	s := storetest.New(t)
 	claim := storetest.Working(t, s)
 	storetest.Finish(t, s, claim, "ok")
-	_, err := s.RequestPublish(t.Context(), core.Publication{SessionID: claim.Session.ID, Title: "T"})
+	_, err := s.RequestPublish(t.Context(), core.Publication{SessionID: claim.Session.ID, Title: "T"}, nil)
 	must(t, err)
 	claim = storetest.Claim(t, s)
 	p := *claim.Publication

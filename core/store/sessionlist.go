@@ -19,7 +19,7 @@ const listSessions = `
 		coalesce(last.state, ''), coalesce(last.id::text, ''), last.started_at,
 		(SELECT count(*) FROM messages WHERE session_id = s.id AND state = 'queued'),
 		coalesce(box.state, ''), coalesce(diff.changed_files, 0), coalesce(diff.additions, 0), coalesce(diff.deletions, 0),
-		coalesce(p.number, 0), coalesce(p.url, ''), coalesce(p.state, ''), coalesce(p.head_sha, ''), coalesce(p.title, ''), p.updated_at
+		coalesce(p.number, 0), coalesce(p.url, ''), coalesce(p.state, ''), coalesce(p.draft, false), coalesce(p.head_sha, ''), coalesce(p.title, ''), p.updated_at
 	` + fromSessions + `
 	JOIN users u ON u.id = s.owner_id
 	LEFT JOIN pull_requests p ON p.session_id = s.id
@@ -70,7 +70,7 @@ func scanSessionRow(row pgx.CollectableRow) (core.SessionRow, error) {
 	err := row.Scan(append(sessionFields(&r.Session), &r.OwnerLogin,
 		&r.LastState, &r.LastMessage, zeroTime{&r.StartedAt}, &r.QueuedCount,
 		&r.Sandbox, &r.Files, &r.Additions, &r.Deletions,
-		&p.Number, &p.URL, &p.State, &p.HeadSHA, &p.Title, zeroTime{&p.UpdatedAt})...)
+		&p.Number, &p.URL, &p.State, &p.Draft, &p.HeadSHA, &p.Title, zeroTime{&p.UpdatedAt})...)
 	if p.Number != 0 {
 		p.SessionID = r.Session.ID
 		r.PullRequest = &p

@@ -48,7 +48,7 @@ func (s *Store) setRepository(ctx context.Context, r core.Repository, column, va
 			r.ID, value, by); err != nil {
 			return fmt.Errorf("save repository settings: %w", err)
 		}
-		return tx.audit(ctx, by, action, r.FullName()+" "+value)
+		return tx.Audit(ctx, core.AuditEntry{UserID: by, Action: action, Detail: r.FullName() + " " + value})
 	})
 }
 

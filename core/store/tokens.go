@@ -42,7 +42,7 @@ func (s *Store) Disconnected(ctx context.Context, id, by core.UserID) error {
 		if _, err := tx.endLogins(ctx, id); err != nil || by == "" {
 			return err
 		}
-		return tx.audit(ctx, by, "github_disconnected", "@"+u.Login)
+		return tx.Audit(ctx, core.AuditEntry{UserID: by, Action: "github_disconnected", Detail: "@" + u.Login})
 	})
 }
 

@@ -43,7 +43,7 @@ func (s *Store) SetRole(ctx context.Context, id core.UserID, role core.UserRole,
 		if _, err := tx.Exec(ctx, `UPDATE users SET role = $2, updated_at = clock_timestamp() WHERE id = $1`, id, role); err != nil {
 			return fmt.Errorf("save role: %w", err)
 		}
-		return tx.audit(ctx, by, "user_role", "@"+u.Login+" "+string(role))
+		return tx.Audit(ctx, core.AuditEntry{UserID: by, Action: "user_role", Detail: "@" + u.Login + " " + string(role)})
 	})
 }
 
@@ -82,14 +82,6 @@ func (s *Store) AuditOf(ctx context.Context, actions []string, limit int) ([]cor
 		return r, err
 	})
 	return all, mapError(err)
-}
-
-// audit writes down what a person did, in the transaction that does it.
-func (tx *Tx) audit(ctx context.Context, by core.UserID, action, detail string) error {
-	if _, err := tx.Exec(ctx, `INSERT INTO audit_log (user_id, action, detail) VALUES ($1, $2, $3)`, by, action, clean(detail)); err != nil {
-		return fmt.Errorf("write audit log: %w", err)
-	}
-	return nil
 }
 
 // User reads one user, NotFound when there is none.

@@ -206,6 +206,6 @@ func (a agentPublisher) PublishPullRequest(ctx context.Context, title, body stri
 	id := core.NewID[core.PublicationID]()
 	return a.p.Publisher.Publish(ctx, a.claim, core.Publication{
 		ID: id, SessionID: a.claim.Session.ID, MessageID: a.message.ID, RequestedBy: a.claim.Session.OwnerID,
-		ClientKey: string(id), Title: title, Body: body, Step: core.PublishRequested,
+		ClientKey: string(id), Title: title, Body: body, Draft: true, Step: core.PublishRequested,
 	}, a.workspace)
 }

@@ -184,7 +184,7 @@ func (p *Processor) servePublication(ctx context.Context, claim core.Claim, log 
 		end, done := final(ctx)
 		defer done()
 		log.WarnContext(end, "publish", "code", core.CodeOf(err), "error", err)
-		if err := p.Publisher.Fail(end, claim, *claim.Publication, err); err != nil {
+		if err := p.Publisher.Fail(end, claim, *claim.Publication, errors.Join(context.Cause(ctx), err)); err != nil {
 			log.ErrorContext(end, "record failed publish", "error", err)
 		}
 		return

@@ -20,29 +20,47 @@ var limits = sandbox.Limits{MemoryBytes: 1 << 30, CPUs: 2, PIDs: 512}
 
 // host is a Docker daemon as an installation of its own, which clean removes again.
 type host struct {
-	*docker.Runtime
-	name     string // of the runtime
-	image    string
-	instance string
+	*docker.Runtime        // nil until open
+	name            string // of the runtime
+	image           string
+	instance        string
+	dirs            []string // of this machine
 }
 
-func openHost(runtime string) (*host, error) {
-	h := &host{name: runtime, image: os.Getenv("SANDBOX_IMAGE"), instance: "bench-" + core.NewID[string]()}
-	if h.image == "" {
-		return nil, errors.New("SANDBOX_IMAGE is not set: scripts/bench sets it")
+// open is done once.
+func (h *host) open() (err error) {
+	if h.Runtime != nil {
+		return nil
 	}
-	var err error
-	h.Runtime, err = docker.New(docker.Config{Host: os.Getenv("DOCKER_HOST"), Image: h.image, Runtime: runtime, Instance: h.instance})
-	return h, err
+	h.image, h.instance = os.Getenv("SANDBOX_IMAGE"), "bench-"+core.NewID[string]()
+	if h.image == "" {
+		return errors.New("SANDBOX_IMAGE is not set: scripts/bench sets it")
+	}
+	h.Runtime, err = docker.New(docker.Config{Host: os.Getenv("DOCKER_HOST"), Image: h.image, Runtime: h.name, Instance: h.instance})
+	return err
 }
 
-// clean removes whatever is left.
-func (h *host) clean(ctx context.Context) error {
+// stop removes the containers that are left. Their volumes stay until clean: on a file system that has
+// just lost many files, new ones may cost several times what they do otherwise.
+func (h *host) stop(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	list, err := h.List(ctx)
 	failures := []error{err}
 	for _, there := range list {
-		failures = append(failures, h.Remove(ctx, there.Ref, true))
+		failures = append(failures, h.Remove(ctx, there.Ref, false))
+	}
+	return errors.Join(failures...)
+}
+
+// clean removes whatever is left, when nothing is measured any more.
+func (h *host) clean(ctx context.Context) error {
+	if h.Runtime == nil {
+		return nil
+	}
+	ctx = context.WithoutCancel(ctx)
+	failures := []error{h.stop(ctx)}
+	for _, dir := range h.dirs {
+		failures = append(failures, os.RemoveAll(dir))
 	}
 	volumes, err := h.Volumes(ctx)
 	failures = append(failures, err)
@@ -65,14 +83,7 @@ func (h *host) box(ctx context.Context) (*box, error) {
 	if err != nil {
 		return nil, err
 	}
-	stream, err := h.Attach(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	if err := h.Start(ctx, ref); err != nil {
-		return nil, err
-	}
-	client, err := toolbox.Dial(ctx, stream, toolbox.Options{})
+	client, err := sandbox.Launch(ctx, h, ref, toolbox.Options{})
 	return &box{Client: client, ref: ref}, err
 }
 

@@ -48,11 +48,11 @@ func (h *host) idle(ctx context.Context, r *report) error {
 		memory += pss(pid)
 	}
 	each := memory / idleBoxes
-	least := int64(12 << 20)
+	most := int64(12 << 20)
 	if h.name != "runc" {
-		least = 40 << 20
+		most = 40 << 20
 	}
-	r.judge(each <= least, "S8 %s: an idle sandbox weighs %.1f MiB with all processes of its runtime (budget %d MiB)", h.name, mib(each), least>>20)
+	r.judge(each <= most, "S8 %s: an idle sandbox weighs %.1f MiB with all processes of its runtime (budget %d MiB)", h.name, mib(each), most>>20)
 	r.judge(used < 2, "S8 %s: %d idle sandboxes use %.2f %% of one processor (budget 2 %%)", h.name, idleBoxes, used)
 	var failures []error
 	for _, ref := range refs {

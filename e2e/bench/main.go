@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net/http"
@@ -36,7 +37,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context) error {
+func run(ctx context.Context) (err error) {
 	only := flag.String("only", "", "a regular expression over the names of the parts")
 	runtimes := flag.String("runtime", "", "runtimes to measure, comma separated; default: what the daemon knows of runc and runsc")
 	list := flag.Bool("list", false, "name the parts and end")
@@ -53,7 +54,9 @@ func run(ctx context.Context) error {
 	}
 	var parts []part
 	for _, name := range names {
-		parts = append(parts, sandboxParts(name)...)
+		h := &host{name: name}
+		defer func() { err = errors.Join(err, h.clean(ctx)) }()
+		parts = append(parts, h.parts()...)
 	}
 	parts = append(parts, goParts()...)
 	parts = append(parts, part{"serve", serve})

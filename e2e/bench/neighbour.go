@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,9 +20,10 @@ var abuses = []string{
 	`python3 -c 'x=[]
 while True: x.append(bytearray(1<<20))'; sleep 600`, // memory
 	`yes`, // output
+	`while :; do head -c 512M /dev/zero > fill; done`, // disk
 }
 
-// neighbour is R5: commands of one sandbox while three others misbehave.
+// neighbour is R5: commands of one sandbox while others misbehave.
 func (h *host) neighbour(ctx context.Context, r *report) error {
 	victim, err := h.box(ctx)
 	if err != nil {
@@ -34,11 +37,17 @@ func (h *host) neighbour(ctx context.Context, r *report) error {
 		}
 		boxes = append(boxes, b)
 	}
+	bare, err := cli(ctx, "run", "--rm", "-d", "--network", "none", "--runtime", h.name, h.image, "sleep", "600")
+	if err != nil {
+		return err
+	}
+	defer func() { _, _ = cli(context.WithoutCancel(ctx), "rm", "-f", bare) }()
 	if _, err := probe(ctx, victim); err != nil { // warms up
 		return err
 	}
-	solo, err := probe(ctx, victim)
-	if err != nil {
+	solo, err1 := probe(ctx, victim)
+	bareSolo, err2 := probeBare(ctx, bare)
+	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
 	abuse, stop := context.WithCancel(ctx)
@@ -60,15 +69,16 @@ func (h *host) neighbour(ctx context.Context, r *report) error {
 		return ctx.Err()
 	case <-time.After(2 * time.Second): // until all of them are at it
 	}
-	beside, err := probe(ctx, victim)
+	beside, err1 := probe(ctx, victim)
+	bareBeside, err2 := probeBare(ctx, bare)
 	stop()
 	_ = group.Wait()
-	if err != nil {
+	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
 	alone, abused := percentile(solo, 95), percentile(beside, 95)
-	r.judge(abused <= 2*alone, "R5 %s: a command beside a fork bomb, a memory hog and an output flood p95 %.1f ms, without them %.1f ms, ratio %s (budget 2)",
-		h.name, ms(abused), ms(alone), ratio(abused, alone))
+	r.judge(abused <= 2*alone, "R5 %s: a command beside a fork bomb, a memory hog, an output flood and a full disk p95 %.1f ms, without them %.1f ms, ratio %s (budget 2); bash in a bare container %.1f ms and %.1f ms, ratio %s",
+		h.name, ms(abused), ms(alone), ratio(abused, alone), ms(percentile(bareBeside, 95)), ms(percentile(bareSolo, 95)), ratio(percentile(bareBeside, 95), percentile(bareSolo, 95)))
 	for _, b := range append(boxes, victim) {
 		if err := h.drop(ctx, b); err != nil {
 			return err
@@ -88,4 +98,14 @@ func probe(ctx context.Context, b *box) ([]time.Duration, error) {
 		all = append(all, took)
 	}
 	return all, nil
+}
+
+// probeBare has a bash in a bare container run the same, with nothing of ours on the way.
+func probeBare(ctx context.Context, container string) ([]time.Duration, error) {
+	out, err := cli(ctx, "exec", container, "bash", "-c", fmt.Sprintf(
+		`cd /tmp; for ((i=0;i<%d;i++)); do b=$EPOCHREALTIME; bash --noprofile --norc -c 'echo x > probe && cat probe >/dev/null'; e=$EPOCHREALTIME; echo $((${e/./}-${b/./})); done`, neighbourCommands))
+	if err != nil {
+		return nil, err
+	}
+	return micros(out)
 }

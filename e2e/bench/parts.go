@@ -5,24 +5,24 @@ import (
 	"errors"
 )
 
-// sandboxParts measure the sandboxes of one runtime.
-func sandboxParts(runtime string) []part {
+// parts measure the sandboxes of one runtime.
+func (h *host) parts() []part {
 	in := func(measure func(*host, context.Context, *report) error) func(context.Context, *report) error {
 		return func(ctx context.Context, r *report) (err error) {
-			h, err := openHost(runtime)
-			if err != nil {
+			if err := h.open(); err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, h.clean(ctx)) }()
+			defer func() { err = errors.Join(err, h.stop(ctx)) }()
 			return measure(h, ctx, r)
 		}
 	}
 	return []part{
-		{runtime + " command", in((*host).command)},
-		{runtime + " ready", in((*host).ready)},
-		{runtime + " stream", in((*host).stream)},
-		{runtime + " work", in((*host).work)},
-		{runtime + " idle", in((*host).idle)},
-		{runtime + " neighbour", in((*host).neighbour)},
+		{h.name + " command", in((*host).command)},
+		{h.name + " ready", in((*host).ready)},
+		{h.name + " stream", in((*host).stream)},
+		{h.name + " work", in((*host).work)},
+		{h.name + " egress", in((*host).egress)},
+		{h.name + " idle", in((*host).idle)},
+		{h.name + " neighbour", in((*host).neighbour)},
 	}
 }

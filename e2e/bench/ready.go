@@ -9,10 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/core/localpg"
@@ -37,11 +34,19 @@ type world struct {
 	repository *repository
 	owner      core.User
 	worker     core.Worker
+	internet   *internet
 	warm, cold *sandbox.Service
+	over       []string // containers that were used
 }
 
-func openWorld(ctx context.Context, h *host) (w *world, err error) {
-	w = &world{host: h}
+// openWorld needs a close when it succeeded.
+func openWorld(ctx context.Context, h *host, files int) (_ *world, err error) {
+	w := &world{host: h}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.close(ctx))
+		}
+	}()
 	if w.dir, err = os.MkdirTemp("/tmp", "bench-ready-"); err != nil {
 		return nil, err
 	}
@@ -73,10 +78,13 @@ func openWorld(ctx context.Context, h *host) (w *world, err error) {
 	if err := w.store.SaveWorker(ctx, w.worker); err != nil {
 		return nil, err
 	}
-	if w.repository, err = newRepository(ctx, filepath.Join(w.dir, "repository"), repoFiles); err != nil {
+	if w.repository, err = newRepository(ctx, filepath.Join(w.dir, "repository"), files); err != nil {
 		return nil, err
 	}
-	options := sandbox.Options{Runtime: h, Store: w.store, Source: w.repository, Log: log, Limits: limits, Warm: poolSize}
+	if w.internet, err = openInternet(w.store, log); err != nil {
+		return nil, err
+	}
+	options := sandbox.Options{Runtime: h, Store: w.store, Source: w.repository, Network: w.internet, Log: log, Limits: limits, Warm: poolSize}
 	w.warm = sandbox.New(options)
 	options.Warm = 0
 	w.cold = sandbox.New(options)
@@ -92,14 +100,17 @@ func (w *world) close(ctx context.Context) error {
 	if w.database != nil {
 		err = w.database.Stop(ctx)
 	}
-	return errors.Join(err, os.RemoveAll(w.dir))
+	if w.internet != nil {
+		err = errors.Join(err, w.internet.Close())
+	}
+	return err
 }
 
 // claim makes a session whose first message waits, and leases it.
 func (w *world) claim(ctx context.Context) (core.Claim, error) {
 	_, err := w.store.CreateSession(ctx, core.NewSession{
 		Session: core.ChatSession{
-			OwnerID: w.owner.ID, BaseBranch: "main", BaseSHA: w.repository.head, Title: "Bench", BashPolicy: core.PolicySeed,
+			OwnerID: w.owner.ID, BaseBranch: "main", BaseSHA: w.repository.head, Title: "Bench", BashPolicy: core.PolicySeed, EgressMode: core.EgressOpen,
 			Repository: core.Repository{ID: 1, InstallationID: 1, Owner: "octo", Name: "bench", DefaultBranch: "main", CanPull: true, CanPush: true},
 		},
 		Text: "Bench",
@@ -115,7 +126,7 @@ type session struct {
 	core.Claim
 	ws       core.PlatformWorkspace
 	ready    time.Duration // until the first command has ended
-	standing time.Duration // until its sandbox began to unpack
+	standing time.Duration // until its sandbox was the session's
 	command  time.Duration // one more command
 }
 
@@ -129,36 +140,37 @@ func (w *world) start(ctx context.Context, service *sandbox.Service, claim core.
 	if _, err := sh(ctx, s.ws, "git rev-parse HEAD"); err != nil {
 		return s, err
 	}
-	s.ready, s.standing = time.Since(began), w.repository.unpacks(claim.Session.ID).Sub(began)
+	s.ready, s.standing = time.Since(began), w.internet.stood(claim.Session.ID).Sub(began)
 	s.command, err = timed(func() error { _, err := sh(ctx, s.ws, "true"); return err })
 	return s, err
 }
 
-// end removes what the session had; released is how long its turn waited for that: it does not.
-func (w *world) end(ctx context.Context, service *sandbox.Service, s session) (released, removed time.Duration, err error) {
-	released, _ = timed(func() error { service.Release(ctx, s.Claim, s.ws); return nil })
+// end is the session's end of a turn, and how long the turn waited for it.
+func (w *world) end(ctx context.Context, service *sandbox.Service, s session) (time.Duration, error) {
+	released, _ := timed(func() error { service.Release(ctx, s.Claim, s.ws); return nil })
 	box, err := w.store.LiveSandbox(ctx, s.Session.ID)
 	if err != nil || box == nil {
-		return released, 0, fmt.Errorf("the session has no sandbox: %w", err)
+		return released, fmt.Errorf("the session has no sandbox: %w", err)
 	}
-	removed, err = timed(func() error { return w.Remove(ctx, box.RuntimeRef, true) })
-	return released, removed, err
+	w.over = append(w.over, box.RuntimeRef)
+	return released, nil
 }
 
 // ready is S2 and S3: a session from nothing to the end of its first command, from the pool and
 // without one; S5's filling of a workspace; S4, a burst; and how long S8's removal takes.
 func (h *host) ready(ctx context.Context, r *report) (err error) {
-	w, err := openWorld(ctx, h)
+	w, err := openWorld(ctx, h, repoFiles)
 	defer func() { err = errors.Join(err, w.close(ctx)) }()
 	if err != nil {
 		return err
 	}
-	if err := w.warm.TendPool(ctx); err != nil {
-		return err
-	}
-	var warm, claimed, cold, container, untar, released, removed []time.Duration
+	var warm, claimed, cold, container, untar, released []time.Duration
 	for i := range readyRounds + 1 {
+		if err := w.warm.TendPool(ctx); err != nil { // full before the claim is measured
+			return err
+		}
 		var one [2]session
+		var gave [2]time.Duration
 		for at, service := range []*sandbox.Service{w.warm, w.cold} {
 			claim, err := w.claim(ctx)
 			if err != nil {
@@ -167,23 +179,20 @@ func (h *host) ready(ctx context.Context, r *report) (err error) {
 			if one[at], err = w.start(ctx, service, claim); err != nil {
 				return err
 			}
-			gave, took, err := w.end(ctx, service, one[at])
-			if err != nil {
+			if gave[at], err = w.end(ctx, service, one[at]); err != nil {
 				return err
-			}
-			if i > 0 {
-				released, removed = append(released, gave), append(removed, took)
 			}
 		}
 		bare, err1 := timed(func() error { _, err := h.bare(ctx, "true"); return err })
 		files, err2 := w.untar(ctx)
-		if err := errors.Join(err1, err2, w.warm.TendPool(ctx)); err != nil {
+		if err := errors.Join(err1, err2); err != nil {
 			return err
 		}
 		if i > 0 {
 			warm, cold = append(warm, one[0].ready), append(cold, one[1].ready)
 			claimed = append(claimed, one[0].standing+one[0].command)
 			container, untar = append(container, bare), append(untar, files)
+			released = append(released, gave[:]...)
 		}
 	}
 	bare, tar := percentile(container, 50), percentile(untar, 50)
@@ -198,9 +207,20 @@ func (h *host) ready(ctx context.Context, r *report) (err error) {
 	}
 	r.judge(slow <= allowed, "S3 %s: session ready without a pool %.0f ms (p95 %.0f), docker run %.0f ms and tar x of the files %.0f ms, ratio to the budget %s",
 		h.name, ms(slow), ms(percentile(cold, 95)), ms(bare), ms(tar), ratio(slow, allowed))
+	if err := errors.Join(w.fill(ctx, r), w.burst(ctx, r, slow)); err != nil {
+		return err
+	}
+	var removed []time.Duration
+	for _, ref := range w.over {
+		took, err := timed(func() error { return w.Remove(ctx, ref, false) })
+		if err != nil {
+			return err
+		}
+		removed = append(removed, took)
+	}
 	gave, took := percentile(released, 50), percentile(removed, 50)
 	r.judge(4*gave <= took, "S8 %s: a turn's end %.0f ms, the removal that it does not wait for %.0f ms, ratio %s (budget 1/4)", h.name, ms(gave), ms(took), ratio(gave, took))
-	return errors.Join(w.fill(ctx, r), w.burst(ctx, r, slow))
+	return nil
 }
 
 // untar unpacks the repository's files on the host.
@@ -211,8 +231,7 @@ func (w *world) untar(ctx context.Context) (time.Duration, error) {
 	}
 	cmd := exec.CommandContext(ctx, "tar", "-x", "-C", dir)
 	cmd.Stdin = bytes.NewReader(w.repository.archive)
-	took, err := timed(cmd.Run)
-	return took, errors.Join(err, os.RemoveAll(dir))
+	return timed(cmd.Run)
 }
 
 // fill is S5's first half: the files' way into a sandbox that stands ready.
@@ -228,9 +247,10 @@ func (w *world) fill(ctx context.Context, r *report) error {
 			return err
 		}
 		own, err := timed(func() error { return b.Checkout(ctx, spec, pack) })
-		if err := errors.Join(err, pack.Close(), w.drop(ctx, b)); err != nil {
+		if err := errors.Join(err, pack.Close(), b.Close()); err != nil {
 			return err
 		}
+		w.over = append(w.over, b.ref)
 		other, err := w.untar(ctx)
 		if err != nil {
 			return err
@@ -240,61 +260,4 @@ func (w *world) fill(ctx context.Context, r *report) error {
 	own, other := percentile(ours, 50), percentile(theirs, 50)
 	r.judge(own <= 2*other, "S5 %s: %d files into a workspace %.0f ms, tar x on the host %.0f ms, ratio %s (budget 2)", w.name, repoFiles, ms(own), ms(other), ratio(own, other))
 	return nil
-}
-
-// burst is S4: more sessions at once than the pool has members.
-func (w *world) burst(ctx context.Context, r *report, cold time.Duration) error {
-	if err := w.warm.TendPool(ctx); err != nil {
-		return err
-	}
-	claims := make([]core.Claim, burst)
-	for i := range claims {
-		var err error
-		if claims[i], err = w.claim(ctx); err != nil {
-			return err
-		}
-	}
-	var mu sync.Mutex
-	var all []session
-	var group errgroup.Group
-	for _, claim := range claims {
-		group.Go(func() error {
-			s, err := w.start(ctx, w.warm, claim)
-			mu.Lock()
-			defer mu.Unlock()
-			if err == nil {
-				all = append(all, s)
-			}
-			return nil // counted below
-		})
-	}
-	_ = group.Wait()
-	var took []time.Duration
-	for _, s := range all {
-		took = append(took, s.ready)
-		if _, _, err := w.end(ctx, w.warm, s); err != nil {
-			return err
-		}
-	}
-	refill, err := timed(func() error { return w.warm.TendPool(ctx) })
-	if err != nil {
-		return err
-	}
-	members, err1 := w.store.PoolMembers(ctx, w.worker.Host)
-	list, err2 := w.List(ctx)
-	volumes, err3 := w.Volumes(ctx)
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return err
-	}
-	leaks := len(list) + len(volumes) - 2*poolSize
-	r.judge(len(all) == burst && len(members) == poolSize && leaks == 0,
-		"S4 %s: %d of %d sessions at once came up, the pool was refilled to %d of %d in %.1f s, %d containers or volumes too many",
-		w.name, len(all), burst, len(members), poolSize, refill.Seconds(), leaks)
-	if len(all) == 0 {
-		return nil
-	}
-	p95 := percentile(took, 95)
-	r.judge(p95 <= 3*cold, "S4 %s: %d sessions at once on a pool of %d p95 %.0f ms (p50 %.0f), one alone without a pool %.0f ms, ratio %s (budget 3)",
-		w.name, burst, poolSize, ms(p95), ms(percentile(took, 50)), ms(cold), ratio(p95, cold))
-	return w.warm.DrainPool(ctx)
 }

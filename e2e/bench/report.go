@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -52,6 +54,19 @@ func ratio(a, b time.Duration) string {
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// micros reads what a program printed: numbers of microseconds.
+func micros(out string) ([]time.Duration, error) {
+	var all []time.Duration
+	for word := range strings.FieldsSeq(out) {
+		n, err := strconv.ParseInt(word, 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, time.Duration(n)*time.Microsecond)
+	}
+	return all, nil
+}
 
 func timed(do func() error) (time.Duration, error) {
 	began := time.Now()

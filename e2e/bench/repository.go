@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -10,26 +11,23 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"time"
 
 	"agent-sandboxing/core"
 )
 
 // repository is one commit of text files, as the mirror has it after a fetch. It is the sandbox
-// service's Source: each checkout is packed anew, as the mirror does it.
+// service's Source.
 type repository struct {
 	dir     string
 	head    string
 	archive []byte // the same files as a tar
-
-	mu   sync.Mutex
-	read map[core.SessionID]time.Time // when a session's sandbox began to unpack
+	index   []byte // of pack
+	pack    []byte
 }
 
 // newRepository writes files of about 4 KB each below dir.
 func newRepository(ctx context.Context, dir string, files int) (*repository, error) {
-	s := &repository{dir: dir, read: map[core.SessionID]time.Time{}}
+	s := &repository{dir: dir}
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same files each time
 	words := strings.Fields("func return if err nil string int package import type struct interface context range map for switch case default make")
 	for i := range files {
@@ -60,7 +58,10 @@ func newRepository(ctx context.Context, dir string, files int) (*repository, err
 		return nil, err
 	}
 	s.head = strings.TrimSpace(string(head))
-	s.archive, err = s.git(ctx, "archive", "HEAD")
+	if s.archive, err = s.git(ctx, "archive", "HEAD"); err != nil {
+		return nil, err
+	}
+	s.index, s.pack, err = s.packed(ctx)
 	return s, err
 }
 
@@ -75,66 +76,30 @@ func (s *repository) git(ctx context.Context, args ...string) ([]byte, error) {
 	return out, err
 }
 
-// Checkout streams the commit as one pack.
-func (s *repository) Checkout(ctx context.Context, session core.ChatSession, _ bool) (core.Checkout, io.ReadCloser, error) {
-	cmd := exec.CommandContext(ctx, "git", "-C", s.dir, "pack-objects", "--revs", "--stdout", "--quiet", "--delta-base-offset")
-	cmd.Stdin = strings.NewReader(s.head + "\n")
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
+// Checkout gives the commit as one pack behind its index.
+func (s *repository) Checkout(_ context.Context, session core.ChatSession, _ bool) (core.Checkout, io.ReadCloser, error) {
+	spec := core.Checkout{
+		BaseSHA: s.head, Branch: core.BranchFor(session.ID), BaseRef: "main", RemoteURL: "https://github.example/octo/bench.git", IndexBytes: int64(len(s.index)),
 	}
-	return s.spec(session), &packing{Reader: out, cmd: cmd, began: func() { s.began(session.ID) }}, err
+	return spec, io.NopCloser(io.MultiReader(bytes.NewReader(s.index), bytes.NewReader(s.pack))), nil
 }
 
-func (s *repository) spec(session core.ChatSession) core.Checkout {
-	return core.Checkout{BaseSHA: s.head, Branch: core.BranchFor(session.ID), BaseRef: "main", RemoteURL: "https://github.example/octo/bench.git"}
-}
-
-func (s *repository) began(id core.SessionID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.read[id] = time.Now()
-}
-
-// unpacks is when a session's sandbox began to unpack: it stood ready until then.
-func (s *repository) unpacks(id core.SessionID) time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.read[id]
-}
-
-// packing is a pack that git writes.
-type packing struct {
-	io.Reader
-	cmd   *exec.Cmd
-	once  sync.Once
-	began func()
-}
-
-func (p *packing) Read(b []byte) (int, error) {
-	p.once.Do(p.began)
-	return p.Reader.Read(b)
-}
-
-func (p *packing) Close() error {
-	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait() // it was killed, or has ended
-	return nil
-}
-
-// smallRepository is one commit of one file, as a pack in memory.
-func smallRepository(ctx context.Context) (core.Checkout, string, error) {
-	dir, err := os.MkdirTemp("", "bench-repository-")
+// packed packs the commit once, as the mirror does for the sessions of one base.
+func (s *repository) packed(ctx context.Context) (index, pack []byte, err error) {
+	dir, err := os.MkdirTemp("", "bench-pack-")
 	if err != nil {
-		return core.Checkout{}, "", err
+		return nil, nil, err
 	}
 	defer os.RemoveAll(dir)
-	s, err := newRepository(ctx, dir, 1)
-	if err != nil {
-		return core.Checkout{}, "", err
-	}
-	cmd := exec.CommandContext(ctx, "git", "-C", dir, "pack-objects", "--revs", "--stdout", "--quiet")
+	base := filepath.Join(dir, "base")
+	cmd := exec.CommandContext(ctx, "git", "-C", s.dir, "pack-objects", "--revs", "--quiet", "--delta-base-offset", base)
 	cmd.Stdin = strings.NewReader(s.head + "\n")
-	pack, err := cmd.Output()
-	return s.spec(core.ChatSession{ID: core.NewID[core.SessionID]()}), string(pack), err
+	name, err := cmd.Output()
+	if err != nil {
+		return nil, nil, err
+	}
+	base += "-" + strings.TrimSpace(string(name))
+	index, err1 := os.ReadFile(base + ".idx")
+	pack, err2 := os.ReadFile(base + ".pack")
+	return index, pack, errors.Join(err1, err2)
 }

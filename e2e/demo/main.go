@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -143,6 +144,9 @@ func (d *demo) serve(ctx context.Context) error {
 	for k, v := range d.env {
 		cmd.Env = append(cmd.Env, k+"="+v)
 	}
+	if err := d.keepEnvironment(); err != nil {
+		return err
+	}
 	logFile, err := openLog(filepath.Join(d.dataDir, "serve.log"))
 	if err != nil {
 		return err
@@ -182,6 +186,21 @@ func (d *demo) serve(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// keepEnvironment writes what the demo itself has set, for a shell to read: with it, doctor and the other
+// commands see what the demo runs with. Secrets that the caller has set are not in it.
+func (d *demo) keepEnvironment() error {
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(d.env)) {
+		value := d.env[name]
+		harmless := strings.HasPrefix(name, "SANDBOX_") || slices.Contains([]string{"DOCKER_HOST", "DATA_DIR", "LISTEN_ADDR"}, name)
+		if given, ok := os.LookupEnv(name); ok && given == value && !harmless {
+			continue
+		}
+		fmt.Fprintf(&text, "export %s='%s'\n", name, strings.ReplaceAll(value, "'", `'\''`))
+	}
+	return os.WriteFile(filepath.Join(d.dataDir, "environment"), []byte(text.String()), 0o600)
 }
 
 // openLog begins a new log and keeps the one before it, with .old behind its name: what went wrong

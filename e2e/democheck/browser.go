@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -36,7 +37,7 @@ func openBrowser(shots string) (*browser, error) {
 		Args:           []string{"--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("start Chromium: %w", err)
+		return nil, fmt.Errorf("start Chromium: %w", errors.Join(err, pw.Stop()))
 	}
 	return &browser{pw: pw, chromium: chromium, shots: shots}, nil
 }
@@ -112,7 +113,7 @@ func (b *browser) shot(p playwright.Page, name string) error {
 	return err
 }
 
-// expect waits until the locator has n matches.
+// expectCount waits until the locator has n matches.
 func expectCount(l playwright.Locator, n int, wait float64) error {
 	return playwright.NewPlaywrightAssertions(wait).Locator(l).ToHaveCount(n)
 }

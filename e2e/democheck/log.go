@@ -13,7 +13,23 @@ type event struct {
 	Payload  json.RawMessage `json:"payload"`
 }
 
-// events reads a session's whole log by the JSON route, with the person's cookies.
+// ask reads a JSON route with the cookies of a page's person.
+func (j *journey) ask(p playwright.Page, path string, answer any) error {
+	resp, err := p.Request().Get(j.stack.url+path, playwright.APIRequestContextGetOptions{Headers: map[string]string{"Accept": "application/json"}})
+	if err != nil {
+		return err
+	}
+	body, err := resp.Body()
+	if err == nil && !resp.Ok() {
+		err = fmt.Errorf("GET %s: %d: %.200s", path, resp.Status(), body)
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(body, answer)
+}
+
+// events reads a session's whole log.
 func (j *journey) events(p playwright.Page, session string) ([]event, error) {
 	var all []event
 	for {
@@ -21,21 +37,11 @@ func (j *journey) events(p playwright.Page, session string) ([]event, error) {
 		if len(all) > 0 {
 			after = all[len(all)-1].Sequence
 		}
-		resp, err := p.Request().Get(fmt.Sprintf("%s%s/events?after=%d&limit=500", j.stack.url, session, after), playwright.APIRequestContextGetOptions{
-			Headers: map[string]string{"Accept": "application/json"},
-		})
-		if err != nil {
-			return nil, err
-		}
-		body, err := resp.Body()
-		if err != nil {
-			return nil, err
-		}
 		var answer struct {
 			Events []event `json:"events"`
 		}
-		if err := json.Unmarshal(body, &answer); err != nil {
-			return nil, fmt.Errorf("status %d: %w", resp.Status(), err)
+		if err := j.ask(p, fmt.Sprintf("%s/events?after=%d&limit=500", session, after), &answer); err != nil {
+			return nil, err
 		}
 		if len(answer.Events) == 0 {
 			return all, nil

@@ -1,11 +1,10 @@
 package main
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/playwright-community/playwright-go"
 )
@@ -74,32 +73,19 @@ func (j *journey) refusedHost() error {
 
 // letThrough demands that the registry's newest attempt was not refused for want of an entry.
 func (j *journey) letThrough(p playwright.Page, session string) error {
-	resp, err := p.Request().Get(j.stack.url+session+"/network", playwright.APIRequestContextGetOptions{
-		Headers: map[string]string{"Accept": "application/json"},
-	})
-	if err != nil {
-		return err
-	}
-	body, err := resp.Body()
-	if err != nil {
-		return err
-	}
 	var answer struct {
-		Connections []struct {
-			Host, Rule string
-			EndedAt    time.Time `json:"ended_at"`
-		}
+		Connections []struct{ Host, Rule string }
 	}
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return fmt.Errorf("status %d: %w", resp.Status(), err)
+	if err := j.ask(p, session+"/network", &answer); err != nil {
+		return err
 	}
 	if len(answer.Connections) == 0 {
-		return fmt.Errorf("the registry is not on record: %s", body)
+		return errors.New("the registry is not on record")
 	}
 	newest := answer.Connections[0]
 	fmt.Printf("demo-check: after the permission the registry is %s\n", newest.Rule)
 	if newest.Rule == "host_not_listed" {
-		return fmt.Errorf("the host is still refused")
+		return errors.New("the host is still refused")
 	}
 	return nil
 }

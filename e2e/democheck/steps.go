@@ -271,9 +271,11 @@ func (j *journey) restart() error {
 		return fmt.Errorf("something still answers after the demo has stopped")
 	}
 	began := time.Now()
-	if j.stack, err = start(j.ctx, j.dir); err != nil {
+	again, err := start(j.ctx, j.dir)
+	if err != nil {
 		return err
 	}
+	j.stack = again
 	fmt.Printf("demo-check: second start took %.1f s\n", time.Since(began).Seconds())
 	if err := j.send("And a last one after the restart."); err != nil {
 		return err

@@ -25,7 +25,9 @@ func catalogue() []fault {
 		sandboxes, docker, toolbox = "./sandbox", "./sandbox/docker", "./sandbox/toolbox"
 	)
 	return []fault{
-		{"F1", "dockerd dies during a command", map[string][]string{sandboxes: {"TestInvariant6_NothingThatIsKilledTakesTheWork"}}},
+		{"F1", "dockerd dies during a command", map[string][]string{
+			sandboxes: {"TestInvariant6_NothingThatIsKilledTakesTheWork"}, docker: {"TestReattach_AfterTheDaemonWasKilled"},
+		}},
 		{"F2", "dockerd is down or hangs", map[string][]string{
 			docker: {"TestUnavailable_WithinFiveSecondsWhenTheDaemonNeverAnswers", "TestUnavailable_AtOnceWhenThereIsNoDaemon"},
 			turns:  {"TestTurn_WaitsWhileNoSandboxCanRun"},
@@ -38,6 +40,7 @@ func catalogue() []fault {
 		{"F5", "a fork bomb", nil},
 		{"F6", "a disk or its inodes run out", map[string][]string{
 			toolbox: {"TestBudget_EndsACommandThatFillsTheWorkspace", "TestBudget_CountsFilesAsWellAsBytes", "TestBudget_EndsACommandThatTakesTheHostsLastSpace"},
+			docker:  {"TestDiskFull_TheWorkIsStillRecorded", "TestFullDisk_LeavesTheOldFile"},
 		}},
 		{"F7", "a flood of output", nil},
 		{"F8", "a command ignores TERM, or leaves its session", map[string][]string{sandboxes: {"TestInvariant7_NoProcessOfTheTurnOutlivesItsCancel"}}},
@@ -47,8 +50,13 @@ func catalogue() []fault {
 		{"F12", "orphaned containers, and foreign ones", map[string][]string{
 			sandboxes: {"TestReconcile_RowsAndContainersBothWays", "TestPool_FindsWhatNoRowNames"}, docker: {"TestList_ShowsOnlyThisInstallation"},
 		}},
-		{"F13", "the name is taken", map[string][]string{docker: {"TestCreate_AgainAdoptsWhatIsThere"}}},
-		{"F14", "the image is missing or changed", map[string][]string{docker: {"TestCreate_RefusesWithACodeForEachCause", "TestCreate_NextGenerationKeepsTheVolume"}, sandboxes: {"TestAcquire_OtherSettingsAreANewContainerOnTheSameWorkspace"}}},
+		{"F13", "the name is taken", map[string][]string{
+			docker: {"TestCreate_AgainAdoptsWhatIsThere"}, sandboxes: {"TestAcquire_PassesOverANameThatSomethingElseHas"},
+		}},
+		{"F14", "the image is missing or changed", map[string][]string{
+			docker:    {"TestCreate_RefusesWithACodeForEachCause", "TestCreate_NextGenerationKeepsTheVolume"},
+			sandboxes: {"TestAcquire_OtherSettingsAreANewContainerOnTheSameWorkspace", "TestAcquire_AnotherImageTakesEffectAtTheNextTurnOnTheSameVolume"},
+		}},
 		{"F15", "a clone hangs, is slow, huge, refused or moved", map[string][]string{
 			mirror: {"TestFetch_EndsWhateverTheServerDoes", "TestFetch_SaysWhatFailed", "TestCheckout_RefusesABranchThatMoved"},
 		}},
@@ -57,22 +65,27 @@ func catalogue() []fault {
 		{"F18", "the container ends, is paused or removed", nil},
 		{"F19", "what the daemon tells is missed", map[string][]string{sandboxes: {"TestRun_ReconcilesAtOnceAndEndsWithItsContext"}}},
 		{"F20", "the toolbox hangs or lies", map[string][]string{
-			toolbox: {"TestClient_HungToolboxIsFound", "TestClient_ForgedFramesEndTheConnection", "TestClient_ForgedAnswersEndTheConnection", "TestClient_HostileToolboxCostsAFixedAmount"},
+			toolbox:   {"TestClient_HungToolboxIsFound", "TestClient_ForgedFramesEndTheConnection", "TestClient_ForgedAnswersEndTheConnection", "TestClient_HostileToolboxCostsAFixedAmount"},
+			sandboxes: {"TestAttack_EndingPID1LosesNoWork"},
 		}},
 		{"F21", "readers of a stream stop reading", map[string][]string{live: {"TestFollow_ASlowReaderHoldsNobodyUp"}}},
 		{"F22", "the database is away", map[string][]string{turns: {"TestTurn_ItsEndOutlivesARestartOfTheDatabase"}}},
 		{"F23", "a member of the pool is dead or stale", map[string][]string{
-			sandboxes: {"TestPool_AMemberOfNoUseIsReplacedByANewContainer", "TestPool_OtherLimitsAreAnotherSpec", "TestPool_RacingSessionsGetOneEachAndNoneComesBack"},
+			sandboxes: {"TestPool_AMemberOfNoUseIsReplacedByANewContainer", "TestPool_OtherLimitsAreAnotherSpec", "TestPool_RacingSessionsGetOneEachAndNoneComesBack", "TestPool_AnImageThatWasReplacedAMomentAgoIsNotServed"},
 		}},
 		{"F24", "two control planes", map[string][]string{
 			store: {"TestInvariant5_OneWorkingMessageUnder50Workers"}, sandboxes: {"TestAcquire_WorkerLostFencesTheOldContainer"},
 		}},
-		{"F25", "the host is full", map[string][]string{sandboxes: {"TestAcquire_MakesRoomByStoppingTheLongestUnused", "TestAcquire_WaitsForRoomUntilATurnEnds"}}},
+		{"F25", "the host is full", map[string][]string{
+			sandboxes: {"TestAcquire_MakesRoomByStoppingTheLongestUnused", "TestAcquire_WaitsForRoomUntilATurnEnds", "TestAcquire_KeepsTheHostsReserveOfDisk", "TestAcquire_WaitsForMemoryAndMakesSomeFree"},
+		}},
 		{"F26", "the host restarts", nil},
-		{"F27", "volumes or networks leak", map[string][]string{docker: {"TestCycles_LeaveNothing"}}},
-		{"F28", "a stop hangs", nil},
+		{"F27", "volumes or networks leak", map[string][]string{
+			docker: {"TestCycles_LeaveNothing"}, sandboxes: {"TestSoak_EverythingComesBackToWhereItWas", "TestReconcile_RemovesWhatBelongsToNobodyOnceThatLasts"},
+		}},
+		{"F28", "a stop hangs", map[string][]string{sandboxes: {"TestSweep_AStopThatFailsHoldsUpNobody"}}},
 		{"F29", "the work tree changes while it is published", nil},
-		{"F30", "a container stays paused", nil},
+		{"F30", "a container stays paused", map[string][]string{sandboxes: {"TestPaused_ASandboxBetweenTwoTurnsIsStoppedAndStartsAgain"}}},
 	}
 }
 

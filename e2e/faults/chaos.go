@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"agent-sandboxing/agent/modeltest"
 )
@@ -32,7 +33,9 @@ var mayFail = []string{"sandbox_lost", "worker_lost", "runtime_unavailable", "ru
 type chaos struct {
 	*bench
 	session []*chaosSession
-	kills   map[string]int
+
+	mu    sync.Mutex
+	kills map[string]int
 }
 
 // chaosSession is one session whose messages insert markers into one file, each marker once.
@@ -42,23 +45,15 @@ type chaosSession struct {
 	ends     map[string]int // by code, "" for a good one
 }
 
-// runChaos runs until so many kills or so long, whichever comes first, and then demands that nothing is
-// orphaned, stuck, done twice or lost.
+// runChaos kills so often in so long, and then demands that nothing is orphaned, stuck, done twice or lost.
 func runChaos(ctx context.Context, limit int, long time.Duration) (err error) {
 	b, err := open(ctx)
 	if err != nil {
 		return err
 	}
+	defer func() { err = b.end(ctx, err) }()
 	b.patience, b.look = 10*time.Minute, time.Second
 	b.env["SANDBOX_MAX_RUNNING"] = "8"
-	defer func() {
-		err = errors.Join(err, b.close(context.WithoutCancel(ctx)))
-		if err == nil {
-			err = os.RemoveAll(b.dir)
-		} else {
-			err = fmt.Errorf("%w; the logs are in %s", err, b.dir)
-		}
-	}()
 	c := &chaos{bench: b, kills: map[string]int{}}
 	if err := c.begin(ctx); err != nil {
 		return err
@@ -73,10 +68,7 @@ func runChaos(ctx context.Context, limit int, long time.Duration) (err error) {
 	if err := c.storm(ctx, limit, long); err != nil {
 		return err
 	}
-	if err := c.calm(ctx); err != nil {
-		return err
-	}
-	return errors.Join(c.neighbours(ctx), c.baseline(ctx, base))
+	return errors.Join(c.calm(ctx), c.neighbours(ctx), c.baseline(ctx, base))
 }
 
 // begin makes the sessions with their file and starts the second worker.
@@ -173,34 +165,57 @@ func markers(message int) performance {
 
 func marker(message, edit int) string { return fmt.Sprintf("m%d.e%d;", message, edit) }
 
-// killAll kills one thing after the other, so that they are spread over the time.
+// killAll kills so many things, spread over the time, or faster than that allows when a busy host lags
+// behind. Dockerd has a killer of its own: while it comes back, workers go on dying.
 func (c *chaos) killAll(ctx context.Context, limit int, long time.Duration) error {
+	end := time.Now().Add(long)
+	daemons := limit * 2 / 9
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return c.killSome(ctx, daemons, end, "dockerd") })
+	group.Go(func() error {
+		return c.killSome(ctx, limit-daemons, end, "worker", "worker", "container", "container", "container removed", "shim", "shim")
+	})
+	return group.Wait()
+}
+
+// killSome kills so many of some things, each as often as it is named. What is not there is waited for.
+func (c *chaos) killSome(ctx context.Context, limit int, end time.Time, things ...string) error {
 	targets := map[string]func(context.Context) error{
 		"worker": c.killWorker, "container": c.killContainer, "container removed": c.removeVictim,
 		"shim": c.killShim, "dockerd": c.killDaemon,
 	}
-	order := []string{"worker", "worker", "container", "container", "container removed", "shim", "shim", "dockerd", "dockerd"}
-	end := time.Now().Add(long)
-	for n := 0; n < limit && time.Now().Before(end); n++ {
-		space := time.Until(end) / time.Duration(limit-n)
-		select {
-		case <-time.After(time.Duration(rand.Int64N(int64(2*space) + 1))):
-		case <-ctx.Done():
-			return context.Cause(ctx)
+	for n := range limit {
+		space := max(0, time.Until(end)) / time.Duration(limit-n)
+		if err := pause(ctx, rand.N(2*space+1)); err != nil {
+			return err
 		}
-		what := order[rand.IntN(len(order))]
-		if err := targets[what](ctx); errors.Is(err, errNothing) {
-			n--
-			continue
-		} else if err != nil {
+		what := things[rand.IntN(len(things))]
+		err := targets[what](ctx)
+		for errors.Is(err, errNothing) {
+			if err = pause(ctx, 100*time.Millisecond); err == nil {
+				err = targets[what](ctx)
+			}
+		}
+		if err != nil {
 			return fmt.Errorf("kill a %s: %w", what, err)
 		}
-		c.kills[what]++
-		if (n+1)%20 == 0 {
-			fmt.Printf("chaos: %d kills %v\n", n+1, c.kills)
-		}
+		c.count(what)
 	}
 	return nil
+}
+
+// count notes a kill and tells of each twentieth.
+func (c *chaos) count(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.kills[what]++
+	total := 0
+	for _, n := range c.kills {
+		total += n
+	}
+	if total%20 == 0 {
+		fmt.Printf("chaos: %d kills: %s\n", total, counted(c.kills))
+	}
 }
 
 // errNothing says that there was nothing to kill.
@@ -214,11 +229,8 @@ func (c *chaos) killWorker(ctx context.Context) error {
 // victim is a running container.
 func (c *chaos) victim(ctx context.Context) (string, error) {
 	refs, err := c.host(ctx, "ps", "-q", "--no-trunc", "--filter", "label=agent-sandboxing.sandbox")
-	if err != nil {
-		return "", err
-	}
-	if len(refs) == 0 {
-		return "", errNothing
+	if err != nil || len(refs) == 0 {
+		return "", errNothing // dockerd may be away
 	}
 	return refs[rand.IntN(len(refs))], nil
 }
@@ -264,12 +276,8 @@ func (c *chaos) killShim(ctx context.Context) error {
 
 // killDaemon kills dockerd and starts it again after up to two seconds.
 func (c *chaos) killDaemon(ctx context.Context) error {
-	if err := c.daemon.Kill(ctx); err != nil {
+	if err := errors.Join(c.daemon.Kill(ctx), pause(ctx, rand.N(2*time.Second))); err != nil {
 		return err
-	}
-	select {
-	case <-time.After(time.Duration(rand.IntN(2000)) * time.Millisecond):
-	case <-ctx.Done():
 	}
 	return c.daemon.Start(ctx)
 }

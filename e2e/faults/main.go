@@ -37,9 +37,9 @@ func main() {
 func command(ctx context.Context) error {
 	repeat := flag.Int("repeat", 1, "how often to go through them, each time on a new Docker daemon")
 	sandboxes := flag.Bool("sandbox", false, "only the thirty faults of sandboxes, with the tests of packages that belong to them")
-	storm := flag.Bool("chaos", false, "kill at random for -duration or -kills, instead of one fault after the other")
+	storm := flag.Bool("chaos", false, "kill at random, instead of one fault after the other")
 	kills := flag.Int("kills", 200, "how many")
-	long := flag.Duration("duration", 8*time.Minute, "how long at most")
+	long := flag.Duration("duration", 5*time.Minute, "over how long they are spread")
 	flag.Parse()
 	if *storm {
 		return runChaos(ctx, *kills, *long)
@@ -71,13 +71,7 @@ func run(ctx context.Context, all []row, only string, sandboxes bool) (err error
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err = errors.Join(err, b.close(context.WithoutCancel(ctx))); err == nil {
-			err = os.RemoveAll(b.dir)
-		} else {
-			err = fmt.Errorf("%w; the logs are in %s", err, b.dir)
-		}
-	}()
+	defer func() { err = b.end(ctx, err) }()
 	total, good := 0, map[string]bool{}
 	for _, r := range all {
 		if !chosen.MatchString(r.name) {
@@ -122,7 +116,7 @@ func (b *bench) try(ctx context.Context, r row) bool {
 
 func rows() []row {
 	var all []row
-	for _, group := range [][]row{startRows(), requestRows(), githubRows(), publishRows(), modelRows(), dockerRows(), hostRows(), containerRows(), pointRows(), planeRows(), clockRows(), crashRows(), hostileRows(), raceRows(), secretRows(), singleRows()} {
+	for _, group := range [][]row{startRows(), requestRows(), githubRows(), publishRows(), modelRows(), dockerRows(), hostRows(), containerRows(), poolRows(), pointRows(), planeRows(), clockRows(), crashRows(), hostileRows(), raceRows(), secretRows(), singleRows()} {
 		all = append(all, group...)
 	}
 	return all

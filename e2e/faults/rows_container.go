@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,31 +12,22 @@ import (
 	"time"
 
 	"agent-sandboxing/agent/modeltest"
+	"agent-sandboxing/sandbox/docker/dockertest"
 )
 
 // containerRows are faults inside one sandbox, or of its one container: what a command does, and what
 // an administrator of the host may do.
 func containerRows() []row {
 	return []row{
-		{"F4: a command takes all memory", func(ctx context.Context, b *bench) (string, error) {
-			return b.command(ctx, "x = []\nwhile True: x.append(bytearray(1 << 20))\n", 0, "ran out of memory")
-		}},
-		{"F5: a command forks without end", func(ctx context.Context, b *bench) (string, error) {
-			return b.command(ctx, "import os\nwhile True:\n  try: os.fork()\n  except OSError: pass\n", 5, "timed out after 5 s")
-		}},
-		{"F6: a command fills a disk", func(ctx context.Context, b *bench) (string, error) {
-			return b.command(ctx, "f = open('/dev/shm/x', 'wb')\nwhile True: f.write(b'x' * 4096)\n", 0, "No space left on device")
-		}},
+		{"F4: a command takes all memory", misbehaves("x = []\nwhile True: x.append(bytearray(8 << 20))\n", 0, "oom_killed", outOfMemory())},
+		{"F4: a command takes all memory in small pieces", memoryInPieces},
+		{"F5: a command forks without end", misbehaves("import os\nwhile True:\n  try: os.fork()\n  except OSError: pass\n", 5, "timed_out", "timed out after 5 s")},
+		{"F6: a command fills a disk", misbehaves("f = open('/dev/shm/x', 'wb')\nwhile True: f.write(b'x' * 4096)\n", 0, "", "No space left on device")},
+		{"F6: a command fills the workspace, by bytes and by files", fullWorkspace},
 		{"F7: a command prints 300 MB", outputFlood},
-		{"F8: a command ignores SIGTERM in a session of its own", func(ctx context.Context, b *bench) (string, error) {
-			return b.command(ctx, deaf+"time.sleep(1000)\n", 3, "timed out after 3 s")
-		}},
-		{"F9: a command leaves 200 orphans", func(ctx context.Context, b *bench) (string, error) {
-			return b.command(ctx, "import os\nfor i in range(200):\n  if os.fork() == 0:\n    if os.fork() == 0: os._exit(0)\n    os._exit(0)\nprint('all forked')\n", 0, "all forked")
-		}},
-		{"F10: a command leaves a child that holds its output", func(ctx context.Context, b *bench) (string, error) {
-			return b.command(ctx, "import subprocess\nsubprocess.Popen(['sleep', '1000'])\nprint('done')\n", 0, "background process")
-		}},
+		{"F8: a command ignores SIGTERM in a session of its own", misbehaves(deaf+"time.sleep(1000)\n", 3, "timed_out", "timed out after 3 s")},
+		{"F9: a command leaves 1,000 orphans", misbehaves(orphans, 0, "", "all forked")},
+		{"F10: a command leaves a child that holds its output", misbehaves("import subprocess\nsubprocess.Popen(['sleep', '1000'])\nprint('done')\n", 0, "", "background process")},
 		{"F18: the container is paused between two turns", pausedBetween},
 		{"F20: the toolbox is stopped during a command", toolboxStopped},
 		{"F29: somebody writes while the work tree is published", writerDuringPublish},
@@ -52,9 +41,33 @@ signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if os.fork() == 0: os.setsid()
 `
 
+// orphans begins twice as many processes as there may be at once. Who is left over is reaped by PID 1.
+const orphans = `import os
+for i in range(1000):
+  child = os.fork()
+  if child == 0:
+    while True:
+      try:
+        if os.fork() == 0: os._exit(0)
+        break
+      except OSError: pass
+    os._exit(0)
+  os.waitpid(child, 0)
+print('all forked')
+`
+
+// misbehaves is a fault that one Python script makes.
+func misbehaves(script string, seconds int, code, told string) func(context.Context, *bench) (string, error) {
+	return func(ctx context.Context, b *bench) (string, error) {
+		r, err := b.command(ctx, script, seconds, code, told)
+		return strings.TrimSpace(r.Code + " " + r.Detail), err
+	}
+}
+
 // command has the agent run a Python script, with a time limit when seconds is not 0, and demands
-// that the turn goes on, that the model is told what happened, and that the next message works.
-func (b *bench) command(ctx context.Context, script string, seconds int, told string) (string, error) {
+// that the turn goes on, that the log and the model are told what happened, and that the next message
+// works.
+func (b *bench) command(ctx context.Context, script string, seconds int, code, told string) (toolResult, error) {
 	name := b.newFile()
 	arguments := map[string]any{"command": "python3 script.py"}
 	if seconds > 0 {
@@ -66,47 +79,67 @@ func (b *bench) command(ctx context.Context, script string, seconds int, told st
 		modeltest.CallJSON("write", map[string]any{"path": name, "content": "after it\n"}),
 	}})
 	if err != nil {
-		return id, err
+		return toolResult{}, err
 	}
 	result, err := b.result(ctx, id, "bash")
 	if err != nil {
+		return result, err
+	}
+	if result.Code != code || !strings.Contains(result.Snippet, told) {
+		return result, fmt.Errorf("the command ended with %q and the model was told %q, want %q and %q", result.Code, result.Snippet, code, told)
+	}
+	return result, b.goesOn(ctx, id, name)
+}
+
+func outOfMemory() string { return "ran out of memory; its limit is " + memory() + " MiB" }
+
+// memoryInPieces has the host's kernel choose what to kill: the command, or under gVisor the sandbox's own
+// kernel, which ends the turn with the reason.
+func memoryInPieces(ctx context.Context, b *bench) (string, error) {
+	const script = "x = []\nwhile True: x.append(bytearray(1 << 20))\n"
+	if dockertest.Runtime() == "runc" {
+		return misbehaves(script, 0, "oom_killed", outOfMemory())(ctx, b)
+	}
+	name := b.newFile()
+	text, err := performance{Answer: "Done.", Calls: []modeltest.Call{
+		modeltest.CallJSON("write", map[string]any{"path": name, "content": "before it\n"}),
+		modeltest.CallJSON("write", map[string]any{"path": "script.py", "content": script}),
+		modeltest.CallJSON("bash", map[string]any{"command": "python3 script.py"}),
+	}}.message()
+	if err != nil {
 		return "", err
 	}
-	if !strings.Contains(result.Snippet, told) {
-		return result.Code, fmt.Errorf("the model was not told %q but %q", told, result.Snippet)
+	id, err := b.create(ctx, "mdlinks", text)
+	if err != nil {
+		return "", err
 	}
-	return strings.TrimSpace(result.Code + " " + result.Detail), b.goesOn(ctx, id, name)
+	code, err := b.failed(ctx, id, "sandbox_lost")
+	if err != nil {
+		return code, err
+	}
+	s, err := b.read(ctx, id)
+	if err != nil {
+		return code, err
+	}
+	if _, why, _ := s.last(); !strings.Contains(why, "memory") {
+		return code, fmt.Errorf("the memory is not named: %s", why)
+	}
+	return code + ", named", b.goesOn(ctx, id, name)
 }
 
-// toolResult is what the log says of a tool call's end.
-type toolResult struct {
-	Tool, Outcome, Code, Detail, Snippet string
-	Truncated                            bool
-	Ms                                   int64
-}
-
-// result is the end of the session's last call of a tool.
-func (b *bench) result(ctx context.Context, id, tool string) (toolResult, error) {
-	var log struct {
-		Events []struct {
-			Type    string
-			Payload json.RawMessage
-		}
+// fullWorkspace uses up a small budget twice. What the platform itself does with the workspace then, it
+// still can.
+func fullWorkspace(ctx context.Context, b *bench) (string, error) {
+	if err := b.newWorker(ctx, map[string]string{"SANDBOX_DISK": "64", "SANDBOX_INODES": "1000"}); err != nil {
+		return "", err
 	}
-	if err := b.owner.Ask(ctx, http.MethodGet, "/chat-sessions/"+id+"/events?limit=1000", "", nil, &log); err != nil {
-		return toolResult{}, err
+	const fill = "import itertools, os\nos.makedirs(os.path.expanduser('~/fill'))\nfor i in itertools.count(): open(os.path.expanduser(f'~/fill/{i}'), 'wb').write(b'x' * %d)\n"
+	var failures []error
+	for _, size := range []int{1 << 20, 0} {
+		_, err := b.command(ctx, fmt.Sprintf(fill, size), 0, "workspace_quota_exceeded", "disk budget is used up")
+		failures = append(failures, err)
 	}
-	var last toolResult
-	for _, e := range log.Events {
-		var r toolResult
-		if e.Type == "agent_tool_result" && json.Unmarshal(e.Payload, &r) == nil && r.Tool == tool {
-			last = r
-		}
-	}
-	if last.Tool == "" {
-		return last, fmt.Errorf("session %s has no result of %s", id, tool)
-	}
-	return last, nil
+	return "workspace_quota_exceeded", errors.Join(append(failures, b.newWorker(ctx, nil))...)
 }
 
 // outputFlood demands that the worker's memory does not grow with what a command prints.
@@ -115,9 +148,12 @@ func outputFlood(ctx context.Context, b *bench) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	code, err := b.command(ctx, "import sys\nfor i in range(300): sys.stdout.write(('x' * 99 + '\\n') * 10000)\n", 0, "")
+	result, err := b.command(ctx, "import sys\nfor i in range(300): sys.stdout.write(('x' * 99 + '\\n') * 10000)\n", 0, "", "xxx")
+	if err == nil && !result.Truncated {
+		err = errors.New("the log does not say that the output was cut")
+	}
 	if err != nil {
-		return code, err
+		return "", err
 	}
 	after, err := b.memory("worker")
 	if err == nil && after-before > 48<<10 { // it keeps 50 KiB of the output; the rest is the collector's slack
@@ -137,12 +173,8 @@ func (b *bench) memory(role string) (int, error) {
 }
 
 func pausedBetween(ctx context.Context, b *bench) (string, error) {
-	name := b.newFile()
-	id, err := b.create(ctx, "mdlinks", "file "+name)
+	id, name, err := b.begun(ctx, "mdlinks")
 	if err != nil {
-		return "", err
-	}
-	if _, err := b.ended(ctx, id); err != nil {
 		return "", err
 	}
 	ref, err := b.container(ctx, id)
@@ -155,11 +187,16 @@ func pausedBetween(ctx context.Context, b *bench) (string, error) {
 	return "rebuilt", b.goesOn(ctx, id, name)
 }
 
-// toolboxStopped stops PID 1 of a sandbox: it is there, and never answers again.
+// toolboxStopped stops PID 1 of a sandbox: it is there, and never answers again. Under gVisor it has to be
+// stopped from inside: what the host sees is gVisor's kernel.
 func toolboxStopped(ctx context.Context, b *bench) (string, error) {
-	return b.duringTurn(ctx, func() error {
-		ref, err := b.container(ctx, b.sessions[0])
+	return b.duringTurn(ctx, func(id string) error {
+		ref, err := b.container(ctx, id)
 		if err != nil {
+			return err
+		}
+		if dockertest.Runtime() != "runc" {
+			_, err := b.host(ctx, "exec", "--user", "1000", ref, "bash", "-c", "kill -STOP 1")
 			return err
 		}
 		pid, err := b.host(ctx, "inspect", "--format", "{{.State.Pid}}", ref)
@@ -167,30 +204,29 @@ func toolboxStopped(ctx context.Context, b *bench) (string, error) {
 			return err
 		}
 		return b.daemon.Signal(ctx, "STOP", pid[0])
-	}, func() error { return nil }, "sandbox_lost")
+	}, nil, "sandbox_lost")
 }
 
 // pausedAndKilled leaves a container paused in the middle of a turn, with nobody who knows why.
 func pausedAndKilled(ctx context.Context, b *bench) (string, error) {
-	return b.duringTurn(ctx, func() error {
-		ref, err := b.container(ctx, b.sessions[0])
+	return b.duringTurn(ctx, func(id string) error {
+		ref, err := b.container(ctx, id)
 		if err != nil {
 			return err
 		}
-		_, err = b.host(ctx, "pause", ref)
-		return errors.Join(err, b.signal(ctx, "worker", 9), b.start("worker", nil))
-	}, func() error { return nil }, "worker_lost")
+		if _, err := b.host(ctx, "pause", ref); err != nil {
+			return err
+		}
+		_, err = b.crashWorker(ctx, nil)
+		return err
+	}, nil, "worker_lost")
 }
 
 // writerDuringPublish publishes while a process that the platform did not start keeps changing a file.
 // What was recorded is what was pushed.
 func writerDuringPublish(ctx context.Context, b *bench) (string, error) {
-	name := b.newFile()
-	id, err := b.create(ctx, "shelf-label", "file "+name)
+	id, name, err := b.begun(ctx, "shelf-label")
 	if err != nil {
-		return "", err
-	}
-	if _, err := b.ended(ctx, id); err != nil {
 		return "", err
 	}
 	ref, err := b.container(ctx, id)

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -49,7 +47,7 @@ func dockerRows() []row {
 			return "waits", b.goesOn(ctx, id, name)
 		}},
 		{"Docker goes away in the middle of a turn", func(ctx context.Context, b *bench) (string, error) {
-			return b.duringTurn(ctx, func() error {
+			return b.duringTurn(ctx, func(string) error {
 				b.docker.down()
 				return nil
 			}, b.docker.up, "sandbox_lost", "runtime_unavailable")
@@ -69,12 +67,8 @@ func dockerRows() []row {
 			return code, b.goesOn(ctx, id)
 		}},
 		{"F18: the container is removed between two turns", func(ctx context.Context, b *bench) (string, error) {
-			name := b.newFile()
-			id, err := b.create(ctx, "mdlinks", "file "+name)
+			id, name, err := b.begun(ctx, "mdlinks")
 			if err != nil {
-				return "", err
-			}
-			if _, err := b.ended(ctx, id); err != nil {
 				return "", err
 			}
 			if err := b.removeContainer(ctx, id); err != nil {
@@ -93,21 +87,21 @@ func dockerRows() []row {
 	}
 }
 
-// duringTurn makes a fault while a command of a turn runs, ends it, and sends the next message.
-func (b *bench) duringTurn(ctx context.Context, begin, end func() error, codes ...string) (string, error) {
-	name := b.newFile()
-	id, err := b.create(ctx, "mdlinks", "file "+name+" then wait")
+// duringTurn makes a fault while a command of a turn runs, ends it when there is something to end, and
+// sends the next message.
+func (b *bench) duringTurn(ctx context.Context, begin func(id string) error, end func() error, codes ...string) (string, error) {
+	id, name, err := b.working(ctx)
 	if err != nil {
 		return "", err
 	}
-	if err := b.waiting(ctx, id); err != nil {
-		return "", err
-	}
-	if err := begin(); err != nil {
+	if err := begin(id); err != nil {
 		return "", err
 	}
 	code, err := b.failed(ctx, id, codes...)
-	if err := errors.Join(err, end()); err != nil {
+	if end != nil {
+		err = errors.Join(err, end())
+	}
+	if err != nil {
 		return code, err
 	}
 	return code, b.goesOn(ctx, id, name)
@@ -116,12 +110,8 @@ func (b *bench) duringTurn(ctx context.Context, begin, end func() error, codes .
 // dockerHostLost leaves nothing but the records: the base comes from GitHub by its commit, the work
 // from the checkpoint.
 func dockerHostLost(ctx context.Context, b *bench) (string, error) {
-	name := b.newFile()
-	id, err := b.create(ctx, "stockroom", "file "+name)
+	id, name, err := b.begun(ctx, "stockroom")
 	if err != nil {
-		return "", err
-	}
-	if _, err := b.ended(ctx, id); err != nil {
 		return "", err
 	}
 	if err := errors.Join(b.signal(ctx, "worker", syscall.SIGTERM), b.removeContainer(ctx, id), b.move(ctx, "stockroom")); err != nil {
@@ -142,12 +132,8 @@ func dockerHostLost(ctx context.Context, b *bench) (string, error) {
 
 // dockerPaused freezes the container of a turn: the cancel has to do without it.
 func dockerPaused(ctx context.Context, b *bench) (string, error) {
-	name := b.newFile()
-	id, err := b.create(ctx, "mdlinks", "file "+name+" then wait")
+	id, name, err := b.working(ctx)
 	if err != nil {
-		return "", err
-	}
-	if err := b.waiting(ctx, id); err != nil {
 		return "", err
 	}
 	ref, err := b.container(ctx, id)
@@ -157,30 +143,21 @@ func dockerPaused(ctx context.Context, b *bench) (string, error) {
 	if _, err := b.host(ctx, "pause", ref); err != nil {
 		return "", err
 	}
-	asked := time.Now()
-	var m struct{ ID string }
-	if err := b.owner.Ask(ctx, http.MethodPost, "/chat-sessions/"+id+"/cancel", "", nil, &m); err != nil {
-		return "", err
-	}
-	s, err := b.ended(ctx, id)
+	code, err := b.cancelled(ctx, id)
 	if err != nil {
-		return "", err
+		return code, err
 	}
-	code, _, state := s.last()
-	if state != "cancelled" {
-		return code, fmt.Errorf("the message is %s", state)
-	}
-	return fmt.Sprintf("cancelled in %d ms", time.Since(asked).Milliseconds()), b.goesOn(ctx, id, name)
+	return code, b.goesOn(ctx, id, name)
 }
 
 // containerGone ends the container of a turn by a docker command.
 func (b *bench) containerGone(ctx context.Context, command ...string) (string, error) {
-	return b.duringTurn(ctx, func() error {
-		ref, err := b.container(ctx, b.sessions[0])
+	return b.duringTurn(ctx, func(id string) error {
+		ref, err := b.container(ctx, id)
 		if err != nil {
 			return err
 		}
 		_, err = b.host(ctx, append(command, ref)...)
 		return err
-	}, func() error { return nil }, "sandbox_lost")
+	}, nil, "sandbox_lost")
 }

@@ -54,7 +54,7 @@ func daemonKilled(ctx context.Context, b *bench, live bool) (string, error) {
 	if err := b.daemon.SetLiveRestore(live); err != nil {
 		return "", err
 	}
-	code, err := b.duringTurn(ctx, func() error {
+	code, err := b.daemonEnds(ctx, live, func() error {
 		if err := b.daemon.Kill(ctx); err != nil {
 			return err
 		}
@@ -62,14 +62,50 @@ func daemonKilled(ctx context.Context, b *bench, live bool) (string, error) {
 			return errors.New("the container did not outlive the daemon")
 		}
 		return nil
-	}, func() error { return b.daemon.Start(ctx) }, "sandbox_lost", "runtime_unavailable")
-	return code, errors.Join(err, b.daemon.SetLiveRestore(true))
+	})
+	if !live { // the rows behind this one find a daemon as it was
+		err = errors.Join(err, b.daemon.SetLiveRestore(true), b.daemon.Stop(ctx), b.daemon.Start(ctx))
+	}
+	return code, err
 }
 
 // daemonRestarted stops dockerd in order, which without live restore stops the containers too.
 func daemonRestarted(ctx context.Context, b *bench) (string, error) {
-	return b.duringTurn(ctx, func() error { return b.daemon.Stop(ctx) }, func() error { return b.daemon.Start(ctx) },
-		"sandbox_lost", "runtime_unavailable")
+	return b.daemonEnds(ctx, true, func() error { return b.daemon.Stop(ctx) })
+}
+
+// daemonEnds takes the daemon from under a command and starts it again. The command's end is recorded as
+// unknown, and the session goes on in the same container: with live restore in the same process.
+func (b *bench) daemonEnds(ctx context.Context, live bool, end func() error) (string, error) {
+	var session string
+	var before, after []string
+	look := func() ([]string, error) {
+		ref, err := b.container(ctx, session)
+		if err != nil {
+			return nil, err
+		}
+		return b.host(ctx, "inspect", "--format", "{{.Id}}\n{{.State.Pid}}", ref)
+	}
+	code, err := b.duringTurn(ctx, func(id string) (err error) {
+		session = id
+		if before, err = look(); err != nil {
+			return err
+		}
+		return end()
+	}, func() error {
+		cut, err := b.result(ctx, session, "bash")
+		if err == nil && cut.Outcome != "interrupted" {
+			err = fmt.Errorf("the command is recorded as %s", cut.Outcome)
+		}
+		return errors.Join(err, b.daemon.Start(ctx))
+	}, "sandbox_lost", "runtime_unavailable")
+	if err == nil {
+		after, err = look()
+	}
+	if err == nil && (after[0] != before[0] || live && after[1] != before[1]) {
+		err = fmt.Errorf("the container and its process %v became %v", before, after)
+	}
+	return code, err
 }
 
 // daemonHangs stops the daemon's process: the kernel goes on taking connections for it.
@@ -84,12 +120,8 @@ func daemonDown(ctx context.Context, b *bench) (string, error) {
 // hostAway takes the daemon away between two turns. A message that finds out fails within seconds; one
 // that comes when it is known waits, and begins by itself when the daemon is back.
 func (b *bench) hostAway(ctx context.Context, begin, end func() error) (string, error) {
-	name := b.newFile()
-	id, err := b.create(ctx, "mdlinks", "file "+name)
+	id, name, err := b.begun(ctx, "mdlinks")
 	if err != nil {
-		return "", err
-	}
-	if _, err := b.ended(ctx, id); err != nil {
 		return "", err
 	}
 	if err := begin(); err != nil {
@@ -110,10 +142,8 @@ func (b *bench) hostAway(ctx context.Context, begin, end func() error) (string, 
 	if err := errors.Join(err, end()); err != nil {
 		return code, err
 	}
-	if s, err := b.ended(ctx, id); err != nil {
-		return code, err
-	} else if failed, text, state := s.last(); state != "completed" {
-		return failed, fmt.Errorf("the message that waited is %s: %s", state, text)
+	if err := b.completed(ctx, id); err != nil {
+		return code, fmt.Errorf("the message that waited: %w", err)
 	}
 	return code, b.goesOn(ctx, id, name, waits)
 }
@@ -170,8 +200,8 @@ func (b *bench) staysQueued(ctx context.Context, id string, long time.Duration) 
 // shimKilled kills what keeps a container's streams and exit. The container's processes may go on
 // behind the daemon's back: they must not outlive the sandbox.
 func shimKilled(ctx context.Context, b *bench) (string, error) {
-	code, err := b.duringTurn(ctx, func() error {
-		ref, err := b.container(ctx, b.sessions[0])
+	code, err := b.duringTurn(ctx, func(id string) error {
+		ref, err := b.container(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -180,15 +210,15 @@ func shimKilled(ctx context.Context, b *bench) (string, error) {
 			return err
 		}
 		return b.daemon.Signal(ctx, "KILL", strconv.Itoa(pid))
-	}, func() error { return nil }, "sandbox_lost")
+	}, nil, "sandbox_lost")
 	if err != nil {
 		return code, err
 	}
 	return code, b.onlyKnownProcesses(ctx)
 }
 
-// onlyKnownProcesses demands that the processes in cgroups of containers are those that the daemon
-// knows of.
+// onlyKnownProcesses demands that the processes in cgroups of containers are of containers that run, as
+// the daemon knows.
 func (b *bench) onlyKnownProcesses(ctx context.Context) error {
 	var failure error
 	err := b.eventually(ctx, "every process of a container is known", func() bool {
@@ -199,56 +229,56 @@ func (b *bench) onlyKnownProcesses(ctx context.Context) error {
 }
 
 func (b *bench) unknownProcesses(ctx context.Context) error {
-	refs, err := b.host(ctx, "ps", "-q")
+	all, err := b.strangers(ctx)
+	if err == nil && len(all) > 0 {
+		err = fmt.Errorf("the daemon does not know of %+v", all)
+	}
+	return err
+}
+
+// stranger is a process in the cgroup of a container that does not run, as the daemon knows.
+type stranger struct {
+	pid              int
+	command          string
+	container, state string // "" when there is no such container any more
+}
+
+func (b *bench) strangers(ctx context.Context) ([]stranger, error) {
+	running, err := b.host(ctx, "ps", "-q", "--no-trunc")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var known []int
-	for _, ref := range refs {
-		pids, err := b.host(ctx, "top", ref, "-eo", "pid")
-		if err != nil {
-			return err
-		}
-		for _, word := range pids[1:] {
-			if pid, err := strconv.Atoi(word); err == nil {
-				known = append(known, pid)
-			}
-		}
-	}
+	var all []stranger
 	for _, pid := range b.daemon.Processes() {
-		if !slices.Contains(known, pid) {
-			group, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
-			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-			if len(line) == 0 && len(group) == 0 {
-				continue // it has ended meanwhile
-			}
-			_, name, _ := strings.Cut(string(group), "private-docker-")
-			_, name, _ = strings.Cut(name, "/")
-			name, _, _ = strings.Cut(name, "\n")
-			state, _ := b.host(ctx, "inspect", "--format", "{{.State.Status}} pid {{.State.Pid}}", name)
-			return fmt.Errorf("process %d (%q) is in the group of container %s, which is %v", pid, strings.ReplaceAll(string(line), "\x00", " "), name, state)
+		group, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+		if err != nil {
+			continue // it has ended meanwhile
 		}
+		_, name, _ := strings.Cut(string(group), "private-docker-")
+		_, name, _ = strings.Cut(name, "/")
+		name, _, _ = strings.Cut(name, "\n")
+		name, _, _ = strings.Cut(name, "/")
+		if slices.Contains(running, name) {
+			continue
+		}
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // for the message alone
+		state, _ := b.host(ctx, "inspect", "--format", "{{.State.Status}}", name)
+		all = append(all, stranger{
+			pid: pid, command: strings.TrimSpace(strings.ReplaceAll(string(line), "\x00", " ")), container: name, state: strings.Join(state, ""),
+		})
 	}
-	return nil
+	return all, nil
 }
 
 // hostCrashed ends the daemon and all containers at once, with a second session that nobody uses. All
 // is stopped afterwards; the next message of each starts it again.
 func hostCrashed(ctx context.Context, b *bench) (string, error) {
-	idle := b.newFile()
-	other, err := b.create(ctx, "stockroom", "file "+idle)
+	other, idle, err := b.begun(ctx, "stockroom")
 	if err != nil {
 		return "", err
 	}
-	if _, err := b.ended(ctx, other); err != nil {
-		return "", err
-	}
-	name := b.newFile()
-	id, err := b.create(ctx, "mdlinks", "file "+name+" then wait")
+	id, name, err := b.working(ctx)
 	if err != nil {
-		return "", err
-	}
-	if err := b.waiting(ctx, id); err != nil {
 		return "", err
 	}
 	if err := b.daemon.Crash(ctx); err != nil {
@@ -264,12 +294,8 @@ func hostCrashed(ctx context.Context, b *bench) (string, error) {
 // stopHangs has the daemon never answer a kill or a removal, for a container that is lost in a turn.
 // The session is terminal and usable all the same, and what could not be removed goes later.
 func stopHangs(ctx context.Context, b *bench) (string, error) {
-	name := b.newFile()
-	id, err := b.create(ctx, "mdlinks", "file "+name+" then wait")
+	id, name, err := b.working(ctx)
 	if err != nil {
-		return "", err
-	}
-	if err := b.waiting(ctx, id); err != nil {
 		return "", err
 	}
 	ref, err := b.container(ctx, id)

@@ -24,7 +24,7 @@ func hostileRows() []row {
 	}
 }
 
-// perform creates a session whose model does as told, and waits for its end.
+// perform creates a session whose model does as told, and waits for its good end.
 func (b *bench) perform(ctx context.Context, repository string, p performance) (string, error) {
 	text, err := p.message()
 	if err != nil {
@@ -34,14 +34,7 @@ func (b *bench) perform(ctx context.Context, repository string, p performance) (
 	if err != nil {
 		return "", err
 	}
-	s, err := b.ended(ctx, id)
-	if err != nil {
-		return "", err
-	}
-	if code, text, state := s.last(); state != "completed" {
-		return code, fmt.Errorf("the message is %s with %s: %s", state, code, text)
-	}
-	return id, nil
+	return id, b.completed(ctx, id)
 }
 
 func bash(command string) modeltest.Call {
@@ -113,12 +106,8 @@ func hostileMessages(ctx context.Context, b *bench) (string, error) {
 		if err := b.post(ctx, id, text); err != nil {
 			return "", fmt.Errorf("%.20q: %w", text, err)
 		}
-		s, err := b.ended(ctx, id)
-		if err != nil {
-			return "", err
-		}
-		if code, why, state := s.last(); state != "completed" {
-			return code, fmt.Errorf("after %.20q: %s %s", text, state, why)
+		if err := b.completed(ctx, id); err != nil {
+			return "", fmt.Errorf("after %.20q: %w", text, err)
 		}
 	}
 	a, err := b.owner.Do(ctx, http.MethodGet, "/chat-sessions/"+id, nil, nil)

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -27,18 +26,15 @@ func planeRows() []row {
 		}},
 		{"F24: two workers on one host, one of them killed", twoWorkers},
 		{"F25: the host has room for one sandbox", oneRoom},
+		{"F25: the host's disk is almost full", lowDisk},
 	}
 }
 
 // stalledReaders hold a session's stream open and never read, while a turn says much. The turn does not
 // notice, web keeps little of it, and whoever reads afterwards sees all.
 func stalledReaders(ctx context.Context, b *bench) (string, error) {
-	name := b.newFile()
-	id, err := b.create(ctx, "mdlinks", "file "+name)
+	id, name, err := b.begun(ctx, "mdlinks")
 	if err != nil {
-		return "", err
-	}
-	if _, err := b.ended(ctx, id); err != nil {
 		return "", err
 	}
 	before, err := b.memory("web")
@@ -64,10 +60,8 @@ func stalledReaders(ctx context.Context, b *bench) (string, error) {
 	if err := b.post(ctx, id, text); err != nil {
 		return "", err
 	}
-	if s, err := b.ended(ctx, id); err != nil {
+	if err := b.completed(ctx, id); err != nil {
 		return "", err
-	} else if code, text, state := s.last(); state != "completed" {
-		return code, fmt.Errorf("the message is %s: %s", state, text)
 	}
 	after, err := b.memory("web")
 	if err == nil && after-before > readers*256+24<<10 { // KiB: the streams, and what drawing the page took
@@ -140,33 +134,33 @@ func oneRoom(ctx context.Context, b *bench) (string, error) {
 	if err := b.newWorker(ctx, map[string]string{"SANDBOX_MAX_RUNNING": "1"}); err != nil {
 		return "", err
 	}
-	names := []string{b.newFile(), b.newFile(), b.newFile()}
-	ids := make([]string, len(names))
-	var mu sync.Mutex
-	var creating sync.WaitGroup
-	var failures []error
-	for i, name := range names {
-		creating.Go(func() {
-			id, err := b.create(ctx, "mdlinks", "file "+name)
-			mu.Lock()
-			defer mu.Unlock()
-			ids[i], failures = id, append(failures, err)
-		})
-	}
-	creating.Wait()
+	ids, names, err := b.sessionsAtOnce(ctx, 3)
+	failures := []error{err}
 	for i, id := range ids {
-		if err := errors.Join(failures...); err != nil {
-			return "", err
-		}
-		s, err := b.ended(ctx, id)
-		if code, text, state := s.last(); err == nil && state != "completed" {
-			err = fmt.Errorf("the message is %s with %s: %s", state, code, text)
-		}
-		failures = append(failures, err)
 		if running, err := b.host(ctx, "ps", "-q", "--filter", "label=agent-sandboxing.sandbox"); err != nil || len(running) > 1 {
 			failures = append(failures, fmt.Errorf("%d sandboxes run: %w", len(running), err))
 		}
 		failures = append(failures, b.goesOn(ctx, id, names[i]))
 	}
 	return "waited", errors.Join(append(failures, b.newWorker(ctx, nil))...)
+}
+
+// lowDisk has a host whose reserve is more than it has. A new sandbox is refused before anything of it is
+// made.
+func lowDisk(ctx context.Context, b *bench) (string, error) {
+	if err := b.newWorker(ctx, map[string]string{"SANDBOX_DISK_RESERVE": "1000000000"}); err != nil { // MiB
+		return "", err
+	}
+	id, err := b.create(ctx, "mdlinks", "file "+b.newFile())
+	if err != nil {
+		return "", err
+	}
+	code, err := b.failed(ctx, id, "disk_low")
+	if made, listing := b.host(ctx, "ps", "-aq", "--filter", "label=agent-sandboxing.session="+id); err == nil && len(made) > 0 {
+		err = errors.Join(listing, fmt.Errorf("%d containers were made", len(made)))
+	}
+	if err := errors.Join(err, b.newWorker(ctx, nil)); err != nil {
+		return code, err
+	}
+	return code, b.goesOn(ctx, id)
 }

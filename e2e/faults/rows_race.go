@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -38,8 +37,7 @@ func raceCancel(ctx context.Context, b *bench) (string, error) {
 			return "", err
 		}
 		time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond) //nolint:forbidigo // the moment is the point
-		var m struct{ ID string }
-		if err := b.owner.Ask(ctx, http.MethodPost, "/chat-sessions/"+id+"/cancel", "", nil, &m); err != nil {
+		if err := b.cancel(ctx, id); err != nil {
 			if code, err := refused(err, http.StatusConflict, "nothing_to_cancel"); err != nil {
 				return code, err
 			}
@@ -58,47 +56,6 @@ func raceCancel(ctx context.Context, b *bench) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf("%d cancelled", ends["cancelled"]), b.goesOn(ctx, id, first)
-}
-
-// oneEndEach demands of a session's log that every message ended once, and so did every tool call.
-func (b *bench) oneEndEach(ctx context.Context, id string) error {
-	events, err := b.log(ctx, id)
-	if err != nil {
-		return err
-	}
-	ends, queued, calls := map[string]int{}, 0, map[string]int{}
-	for _, e := range events {
-		var p struct {
-			CallID string `json:"call_id"`
-		}
-		if err := json.Unmarshal(e.Payload, &p); err != nil {
-			return err
-		}
-		switch e.Type {
-		case "message_queued":
-			queued++
-		case "message_completed", "message_failed", "message_cancelled":
-			ends[e.MessageID]++
-		case "agent_tool_call":
-			calls[e.MessageID+" "+p.CallID]++
-		case "agent_tool_result":
-			calls[e.MessageID+" "+p.CallID]--
-		}
-	}
-	if len(ends) != queued {
-		return fmt.Errorf("%d messages, %d with an end", queued, len(ends))
-	}
-	for m, n := range ends {
-		if n != 1 {
-			return fmt.Errorf("message %s ended %d times", m, n)
-		}
-	}
-	for call, n := range calls {
-		if n != 0 {
-			return fmt.Errorf("call %s has %d results too few", call, n)
-		}
-	}
-	return nil
 }
 
 // raceTabs has six tabs press everything at once. Only refusals with a code are fine.

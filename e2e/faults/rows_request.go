@@ -203,11 +203,13 @@ func requestMoved(ctx context.Context, b *bench) (string, error) {
 	return code, b.goesOn(ctx, id)
 }
 
-// slowMint holds the worker up between the create and the fetch.
-var slowMint = githubtest.Fault{Pattern: "POST /api/v3/app/installations/{id}/access_tokens", Delay: 2 * time.Second, Count: 1}
+// slowGit holds the worker up between the create and the fetch. (A token may be there from before.)
+func slowGit(repository string) githubtest.Fault {
+	return githubtest.Fault{Pattern: "/{owner}/" + repository + ".git/", Delay: 2 * time.Second, Count: 1}
+}
 
 func requestMovedLater(ctx context.Context, b *bench) (string, error) {
-	b.github.Fail(slowMint)
+	b.github.Fail(slowGit("stockroom"))
 	id, err := b.create(ctx, "stockroom", "file "+b.newFile())
 	if err != nil {
 		return "", err
@@ -237,7 +239,7 @@ func requestDeletedLater(ctx context.Context, b *bench) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	b.github.Fail(slowMint)
+	b.github.Fail(slowGit("stockroom"))
 	id, err := b.createAt(ctx, person.Target{Installation: target.Installation, Repository: target.Repository, Branch: "short-lived", SHA: sha}, "file "+b.newFile())
 	if err != nil {
 		return "", err

@@ -2,13 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"agent-sandboxing/e2e/person"
@@ -86,9 +82,32 @@ func (b *bench) createAt(ctx context.Context, target person.Target, text string)
 	return made.ID, nil
 }
 
+// begun is a new session whose first message has completed, and the file that it wrote.
+func (b *bench) begun(ctx context.Context, repository string) (id, name string, err error) {
+	name = b.newFile()
+	if id, err = b.create(ctx, repository, "file "+name); err == nil {
+		err = b.completed(ctx, id)
+	}
+	return id, name, err
+}
+
+// working is a new session whose turn has written a file and now runs its long command.
+func (b *bench) working(ctx context.Context) (id, name string, err error) {
+	name = b.newFile()
+	if id, err = b.create(ctx, "mdlinks", "file "+name+" then wait"); err == nil {
+		err = b.waiting(ctx, id)
+	}
+	return id, name, err
+}
+
 func (b *bench) post(ctx context.Context, id, text string) error {
 	var m struct{ ID string }
 	return b.owner.Ask(ctx, http.MethodPost, "/chat-sessions/"+id+"/messages", "", map[string]string{"text": text}, &m)
+}
+
+func (b *bench) cancel(ctx context.Context, id string) error {
+	var m struct{ ID string }
+	return b.owner.Ask(ctx, http.MethodPost, "/chat-sessions/"+id+"/cancel", "", nil, &m)
 }
 
 // read is the session's state.
@@ -140,26 +159,14 @@ func (b *bench) eventually(ctx context.Context, what string, so func() bool) err
 	return nil
 }
 
-// events are the types of the session's log.
-func (b *bench) events(ctx context.Context, id string) ([]string, error) {
-	var log struct {
-		Events []struct {
-			Sequence int64
-			Type     string
-			Payload  struct{ Tool, Outcome string }
-		}
+// pause waits, or returns why ctx has ended.
+func pause(ctx context.Context, long time.Duration) error {
+	select {
+	case <-time.After(long):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	if err := b.owner.Ask(ctx, http.MethodGet, "/chat-sessions/"+id+"/events?limit=1000", "", nil, &log); err != nil {
-		return nil, err
-	}
-	var types []string
-	for i, e := range log.Events {
-		if e.Sequence != int64(i+1) {
-			return nil, fmt.Errorf("event %d of session %s has sequence %d", i+1, id, e.Sequence)
-		}
-		types = append(types, strings.TrimSpace(e.Type+" "+e.Payload.Tool))
-	}
-	return types, nil
 }
 
 // waiting waits until the turn runs its long command.
@@ -182,119 +189,4 @@ func (b *bench) waiting(ctx context.Context, id string) error {
 		case <-tick.C:
 		}
 	}
-}
-
-// failed waits for the end of the session's last message and demands that it failed with one of codes
-// and a sentence.
-func (b *bench) failed(ctx context.Context, id string, codes ...string) (string, error) {
-	s, err := b.ended(ctx, id)
-	if err != nil {
-		return "", err
-	}
-	code, text, state := s.last()
-	if state != "failed" || !slices.Contains(codes, code) {
-		return code, fmt.Errorf("the message is %s with code %q (%s), want failed with %v", state, code, text, codes)
-	}
-	return code, sentence(text)
-}
-
-// sentence demands something that a person can read: a beginning, an end, and no word of a machine.
-func sentence(text string) error {
-	for _, word := range []string{"canary", "goroutine", "dial ", "EOF", "SQLSTATE", "context ", "exit status", "fatal:"} {
-		if strings.Contains(text, word) {
-			return fmt.Errorf("the sentence shows %q: %s", word, text)
-		}
-	}
-	if len(text) < 20 || !strings.HasSuffix(text, ".") || strings.ToUpper(text[:1]) != text[:1] {
-		return fmt.Errorf("no sentence: %q", text)
-	}
-	return nil
-}
-
-// goesOn sends the next message, which must complete, and demands kept files in the diff after it, and
-// one end of every message and call in the log.
-func (b *bench) goesOn(ctx context.Context, id string, kept ...string) error {
-	name := b.newFile()
-	if err := b.post(ctx, id, "file "+name); err != nil {
-		return fmt.Errorf("the next message was not taken: %w", err)
-	}
-	s, err := b.ended(ctx, id)
-	if err != nil {
-		return err
-	}
-	if code, text, state := s.last(); state != "completed" {
-		return fmt.Errorf("the next message is %s with %s: %s", state, code, text)
-	}
-	var diff struct {
-		Files []struct{ Path string } `json:"changed_files"`
-	}
-	if err := b.owner.Ask(ctx, http.MethodGet, "/chat-sessions/"+id+"/diffs/latest", "", nil, &diff); err != nil {
-		return fmt.Errorf("read the diff: %w", err)
-	}
-	var paths []string
-	for _, f := range diff.Files {
-		paths = append(paths, f.Path)
-	}
-	for _, want := range append(kept, name) {
-		if !slices.Contains(paths, want) {
-			return fmt.Errorf("the work tree lost %s; it holds %v", want, paths)
-		}
-	}
-	return b.oneEndEach(ctx, id)
-}
-
-// refused demands a refusal by its status and code.
-func refused(err error, status int, code string) (string, error) {
-	r, ok := errors.AsType[*person.Refusal](err)
-	if !ok {
-		return "", fmt.Errorf("not refused: %w", err)
-	}
-	if r.Status != status || r.Code != code {
-		return r.Code, fmt.Errorf("refused with %d %s, want %d %s", r.Status, r.Code, status, code)
-	}
-	return r.Code, sentence(r.Message)
-}
-
-// tidy demands that the row's sessions left one container each at most, in which nothing but the
-// toolbox runs, and that no git of the worker goes on.
-func (b *bench) tidy(ctx context.Context) error {
-	for _, id := range b.sessions {
-		all, err := b.containers(ctx, id, "-a")
-		if err != nil {
-			return err
-		}
-		if len(all) > 1 {
-			return fmt.Errorf("session %s has %d containers", id, len(all))
-		}
-		running, err := b.containers(ctx, id)
-		if err != nil {
-			return err
-		}
-		for _, ref := range running {
-			pids, err := b.host(ctx, "top", ref, "-eo", "pid")
-			if err == nil && len(pids) > 2 { // the heading and PID 1
-				return fmt.Errorf("in the container of session %s run %d processes", id, len(pids)-1)
-			}
-		}
-	}
-	return b.noChildren()
-}
-
-// noChildren demands that the worker has no child process left.
-func (b *bench) noChildren() error {
-	p := b.running["worker"]
-	if p == nil {
-		return nil
-	}
-	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", p.cmd.Process.Pid))
-	if err != nil {
-		return err
-	}
-	for _, t := range tasks {
-		children, err := os.ReadFile(t)
-		if err == nil && len(strings.TrimSpace(string(children))) > 0 {
-			return fmt.Errorf("the worker still has children: %s", children)
-		}
-	}
-	return nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -54,82 +53,105 @@ type bench struct {
 	standins sync.WaitGroup
 }
 
-// process is one of the product's.
-type process struct {
-	cmd    *exec.Cmd
-	exited chan struct{}
-}
-
-// open starts everything. What was started has to be closed also after an error.
-func open(ctx context.Context) (b *bench, err error) {
+// open starts everything, or ends again what it has started.
+func open(ctx context.Context) (*bench, error) {
 	dir, err := os.MkdirTemp("/tmp", "faults-")
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // the local Postgres runs as another user and must enter
-		return nil, err
+	b := &bench{
+		dir: dir, binary: filepath.Join(dir, "agent-sandboxing"), running: map[string]*process{}, patience: 90 * time.Second, look: 200 * time.Millisecond,
 	}
-	binary := filepath.Join(dir, "agent-sandboxing")
-	if out, err := exec.CommandContext(ctx, "cp", built, binary).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%w: %s", err, out)
+	if err := b.setUp(ctx); err != nil {
+		return nil, b.end(ctx, err)
 	}
-	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
-	b = &bench{dir: dir, binary: binary, running: map[string]*process{}, stop: stop, patience: 90 * time.Second, look: 200 * time.Millisecond}
-	image := os.Getenv("SANDBOX_IMAGE")
-	if b.daemon, err = dockertest.OpenDaemon(ctx, dockertest.DaemonOptions{LiveRestore: true, Images: []string{image}}); err != nil {
-		return nil, err
+	return b, nil
+}
+
+// end closes everything after a run that ended with err. A good one leaves nothing.
+func (b *bench) end(ctx context.Context, err error) error {
+	if err = errors.Join(err, b.close(context.WithoutCancel(ctx))); err == nil {
+		return os.RemoveAll(b.dir)
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, b.close(ctx))
-		}
-	}()
-	b.docker = &relay{path: filepath.Join(dir, "docker.sock"), server: b.daemon.Socket()}
-	const socket = ".s.PGSQL.5432"
-	b.database = &relay{path: filepath.Join(dir, socket), server: filepath.Join(os.Getenv("DATABASE_SOCKETS"), socket)}
-	if err := errors.Join(b.docker.up(), b.database.up()); err != nil {
-		return nil, err
+	return fmt.Errorf("%w; the logs are in %s", err, b.dir)
+}
+
+func (b *bench) setUp(ctx context.Context) error {
+	if err := os.Chmod(b.dir, 0o755); err != nil { //nolint:gosec // the local Postgres runs as another user and must enter
+		return err
+	}
+	if out, err := exec.CommandContext(ctx, "cp", built, b.binary).CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
 	}
 	for _, addr := range []*string{&b.productAddr, &b.githubAddr, &b.modelAddr} {
+		var err error
 		if *addr, err = free(ctx); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	github, err := standin.OpenGitHub(ctx, filepath.Join(dir, "github"), b.githubAddr)
+	if err := b.outside(ctx); err != nil {
+		return err
+	}
+	if out, err := exec.CommandContext(ctx, "createdb", "-h", os.Getenv("DATABASE_SOCKETS"), "-U", "postgres", filepath.Base(b.dir)).CombinedOutput(); err != nil {
+		return fmt.Errorf("createdb: %w: %s", err, out)
+	}
+	if out, err := b.once(ctx, nil, "migrate"); err != nil {
+		return fmt.Errorf("migrate: %w: %s", err, out)
+	}
+	var err error
+	if b.instance, err = instanceOf(ctx, b.env["DATABASE_URL"]); err != nil {
+		return err
+	}
+	if err := errors.Join(b.start("web", nil), b.start("worker", nil)); err != nil {
+		return err
+	}
+	if b.owner, err = person.SignIn(ctx, "http://"+b.productAddr, "http://"+b.githubAddr, seed.Owner); err != nil {
+		return err
+	}
+	b.reader, err = person.SignIn(ctx, "http://"+b.productAddr, "http://"+b.githubAddr, seed.Reader)
+	return err
+}
+
+// outside starts what surrounds the product, and makes the product's environment.
+func (b *bench) outside(ctx context.Context) error {
+	image := os.Getenv("SANDBOX_IMAGE")
+	var err error
+	if b.daemon, err = dockertest.OpenDaemon(ctx, dockertest.DaemonOptions{LiveRestore: true, Images: []string{image}}); err != nil {
+		return err
+	}
+	const socket = ".s.PGSQL.5432"
+	b.docker = &relay{path: filepath.Join(b.dir, "docker.sock"), server: b.daemon.Socket()}
+	b.database = &relay{path: filepath.Join(b.dir, socket), server: filepath.Join(os.Getenv("DATABASE_SOCKETS"), socket)}
+	if err := errors.Join(b.docker.up(), b.database.up()); err != nil {
+		return err
+	}
+	github, err := standin.OpenGitHub(ctx, filepath.Join(b.dir, "github"), b.githubAddr)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	b.github = github.Server()
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	b.stop = stop
 	b.standins.Go(func() { _ = github.Serve(serving) }) // what uses them says when they are not there
 	b.standins.Go(func() { _ = standin.ServeScript(serving, b.modelAddr, script{}, 0) })
-	b.env = map[string]string{ // no pool: the rows find a session's container by its label
-		"PATH": os.Getenv("PATH"), "HOME": os.Getenv("HOME"), "SANDBOX_IMAGE": image, "DATABASE_URL": "host=" + dir + " user=postgres dbname=" + filepath.Base(dir),
-		"ENCRYPTION_KEYS": seal.NewKey("k1"), "DATA_DIR": filepath.Join(dir, "data"), "DOCKER_HOST": "unix://" + b.docker.path,
-		"LISTEN_ADDR": b.productAddr, "PUBLIC_URL": "http://" + b.productAddr, "SANDBOX_MAX_RUNNING": "4", "SANDBOX_WARM": "0", "SANDBOX_MEMORY": "512",
+	b.env = map[string]string{ // no pool but in the rows about it
+		"PATH": os.Getenv("PATH"), "HOME": os.Getenv("HOME"), "SANDBOX_IMAGE": image, "DATABASE_URL": "host=" + b.dir + " user=postgres dbname=" + filepath.Base(b.dir),
+		"ENCRYPTION_KEYS": seal.NewKey("k1"), "DATA_DIR": filepath.Join(b.dir, "data"), "DOCKER_HOST": "unix://" + b.docker.path,
+		"LISTEN_ADDR": b.productAddr, "PUBLIC_URL": "http://" + b.productAddr, "SANDBOX_MAX_RUNNING": "4", "SANDBOX_WARM": "0", "SANDBOX_MEMORY": memory(),
 		"SANDBOX_RUNTIME": dockertest.Runtime(),
 	}
 	maps.Copy(b.env, github.Environment())
 	maps.Copy(b.env, standin.ModelEnvironment(b.modelAddr))
 	b.env["OPENROUTER_API_KEY"] = canary
-	if out, err := exec.CommandContext(ctx, "createdb", "-h", os.Getenv("DATABASE_SOCKETS"), "-U", "postgres", filepath.Base(dir)).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("createdb: %w: %s", err, out)
+	return nil
+}
+
+// memory is what one sandbox may use, in MiB. gVisor's own is in it, 5 MB a process.
+func memory() string {
+	if dockertest.Runtime() == "runc" {
+		return "512"
 	}
-	if out, err := b.once(ctx, nil, "migrate"); err != nil {
-		return nil, fmt.Errorf("migrate: %w: %s", err, out)
-	}
-	if b.instance, err = instanceOf(ctx, b.env["DATABASE_URL"]); err != nil {
-		return nil, err
-	}
-	for _, role := range []string{"web", "worker"} {
-		if err := b.start(role, nil); err != nil {
-			return nil, err
-		}
-	}
-	if b.owner, err = person.SignIn(ctx, "http://"+b.productAddr, "http://"+b.githubAddr, seed.Owner); err != nil {
-		return nil, err
-	}
-	b.reader, err = person.SignIn(ctx, "http://"+b.productAddr, "http://"+b.githubAddr, seed.Reader)
-	return b, err
+	return "1536"
 }
 
 // free is an address on which nothing listens.
@@ -150,96 +172,6 @@ func instanceOf(ctx context.Context, url string) (string, error) {
 	return s.Instance(ctx)
 }
 
-// with is the environment with some variables changed; an empty value takes one away.
-func (b *bench) with(change map[string]string) []string {
-	env := maps.Clone(b.env)
-	maps.Copy(env, change)
-	var list []string
-	for k, v := range env {
-		if v != "" {
-			list = append(list, k+"="+v)
-		}
-	}
-	return list
-}
-
-// start runs a role until it is stopped or killed. Its log is kept.
-func (b *bench) start(role string, change map[string]string) error {
-	return b.startAs(role, role, change)
-}
-
-// startAs starts one more process of a role, under another name.
-func (b *bench) startAs(name, role string, change map[string]string) error {
-	log, err := os.OpenFile(filepath.Join(b.dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer log.Close()                   // the child has its own
-	cmd := exec.Command(b.binary, role) //nolint:noctx // stop and kill end it
-	cmd.Env, cmd.Stdout, cmd.Stderr = b.with(change), log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	p := &process{cmd: cmd, exited: make(chan struct{})}
-	go func() {
-		_ = cmd.Wait() // how it ended is in its log
-		close(p.exited)
-	}()
-	b.running[name] = p
-	return nil
-}
-
-// signal ends a role by a signal and waits for its end.
-func (b *bench) signal(ctx context.Context, role string, sig syscall.Signal) error {
-	p := b.running[role]
-	if p == nil {
-		return nil
-	}
-	delete(b.running, role)
-	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return err
-	}
-	return p.wait(ctx)
-}
-
-func (p *process) wait(ctx context.Context) error {
-	select {
-	case <-p.exited:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// newWorker runs the worker in another environment.
-func (b *bench) newWorker(ctx context.Context, change map[string]string) error {
-	if err := b.signal(ctx, "worker", syscall.SIGTERM); err != nil {
-		return err
-	}
-	return b.start("worker", change)
-}
-
-// once runs a command of the product that shall end by itself, and returns what it said.
-func (b *bench) once(ctx context.Context, change map[string]string, args ...string) (string, error) {
-	return b.program(ctx, change, b.binary, args...)
-}
-
-func (b *bench) program(ctx context.Context, change map[string]string, name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, name, args...)
-	var out bytes.Buffer
-	cmd.Env, cmd.Stdout, cmd.Stderr = b.with(change), &out, &out
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = 10 * time.Second
-	err := cmd.Run()
-	if ctx.Err() != nil {
-		return out.String(), errors.New("it did not end by itself")
-	}
-	return out.String(), err
-}
-
 // heal ends every fault outside the product.
 func (b *bench) heal(ctx context.Context) {
 	b.github.ClearFaults()
@@ -249,22 +181,29 @@ func (b *bench) heal(ctx context.Context) {
 	b.sessions = nil
 }
 
-// close ends the product, the stand-ins and the Docker daemon with all that is on it.
+// close ends the product, the stand-ins and the Docker daemon with all that is on it, as far as they
+// were started.
 func (b *bench) close(ctx context.Context) error {
 	var failures []error
 	for role := range b.running {
 		failures = append(failures, b.signal(ctx, role, syscall.SIGTERM))
 	}
-	if b.docker != nil {
-		b.docker.down()
-		b.database.down()
+	for _, r := range []*relay{b.docker, b.database} {
+		if r != nil {
+			r.down()
+		}
 	}
-	b.stop()
+	if b.stop != nil {
+		b.stop()
+	}
 	b.standins.Wait()
 	if out, err := exec.CommandContext(ctx, "dropdb", "--if-exists", "-h", os.Getenv("DATABASE_SOCKETS"), "-U", "postgres", filepath.Base(b.dir)).CombinedOutput(); err != nil {
 		failures = append(failures, fmt.Errorf("dropdb: %w: %s", err, out))
 	}
-	return errors.Join(append(failures, b.daemon.Close(ctx))...)
+	if b.daemon != nil {
+		failures = append(failures, b.daemon.Close(ctx))
+	}
+	return errors.Join(failures...)
 }
 
 func (b *bench) removeAll(ctx context.Context, instance string) error {

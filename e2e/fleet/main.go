@@ -1,20 +1,19 @@
-// Command fleet runs one web and two worker processes on one database and one Docker, gives them ten
-// sessions of three messages, and proves from the sessions' logs that all were completed and that no
-// session ever had two working messages.
+// Command fleet runs one web and two worker processes on one database and one Docker with a warm pool,
+// gives them ten sessions of three messages, and proves from the sessions' logs that all were completed
+// and that no session ever had two working messages. The pool serves some of them, and is gone afterwards.
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -22,7 +21,6 @@ import (
 
 	"agent-sandboxing/core/github/githubtest/seed"
 	"agent-sandboxing/core/seal"
-	"agent-sandboxing/core/store"
 	"agent-sandboxing/e2e/person"
 	"agent-sandboxing/e2e/standin"
 )
@@ -30,6 +28,7 @@ import (
 const (
 	sessions    = 10
 	messages    = 3
+	warm        = 2
 	productAddr = "127.0.0.1:18180"
 	githubAddr  = "127.0.0.1:18181"
 	modelAddr   = "127.0.0.1:18182"
@@ -45,26 +44,35 @@ func main() {
 
 func run(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+	var standins sync.WaitGroup
+	defer func() { cancel(); standins.Wait() }()
 	dir, err := os.MkdirTemp("/tmp", "fleet-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	env, err := outside(ctx, dir)
+	env, err := outside(ctx, &standins, dir)
 	if err != nil {
 		return err
 	}
 	if err := command(ctx, env, "migrate").Run(); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
-	defer func() { err = errors.Join(err, removeSandboxes(context.WithoutCancel(ctx))) }()
+	h, err := openHost(ctx)
+	if err != nil {
+		return err
+	}
+	defer h.store.Close()
+	defer func() { err = errors.Join(err, h.clean(context.WithoutCancel(ctx))) }()
 	for _, role := range []string{"web", "worker", "worker"} {
 		cmd := command(ctx, env, role)
 		if err := cmd.Start(); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()) }()
+	}
+	if err := h.filled(ctx); err != nil {
+		return err
 	}
 	began := time.Now()
 	var people []member
@@ -90,59 +98,36 @@ func run(ctx context.Context) (err error) {
 			overlaps, done = overlaps+o, done+c
 		}
 	}
-	fmt.Printf("fleet: %d sessions, %d of %d messages completed in %.0f s, %d overlapping turns, turns by worker %v\n",
-		sessions, done, sessions*messages, time.Since(began).Seconds(), overlaps, slices.Sorted(maps.Values(workers)))
-	if done != sessions*messages || overlaps > 0 {
-		return errors.New("not every message was completed alone")
+	served, err := h.served(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("fleet: %d sessions, %d of them from the pool, %d of %d messages completed in %.0f s, %d overlapping turns, turns by worker %v\n",
+		sessions, served, done, sessions*messages, time.Since(began).Seconds(), overlaps, slices.Sorted(maps.Values(workers)))
+	if done != sessions*messages || overlaps > 0 || served == 0 {
+		return errors.New("not every message was completed alone, or the pool served nobody")
 	}
 	return nil
 }
 
-// outside starts the stand-in GitHub and the scripted model, and returns the environment of every process.
-func outside(ctx context.Context, dir string) ([]string, error) {
+// outside starts the stand-in GitHub and the scripted model, until ctx ends, and returns the environment
+// of every process.
+func outside(ctx context.Context, standins *sync.WaitGroup, dir string) ([]string, error) {
 	github, err := standin.OpenGitHub(ctx, filepath.Join(dir, "github"), githubAddr)
 	if err != nil {
 		return nil, err
 	}
-	go func() { _ = github.Serve(ctx) }()
-	go func() { _ = standin.ServeModel(ctx, modelAddr, 0) }()
+	standins.Go(func() { _ = github.Serve(ctx) }) // what uses them says when they are not there
+	standins.Go(func() { _ = standin.ServeModel(ctx, modelAddr, 0) })
 	env := append(os.Environ(),
 		"ENCRYPTION_KEYS="+seal.NewKey("k1"), "DATA_DIR="+dir, "LISTEN_ADDR="+productAddr, "PUBLIC_URL=http://"+productAddr,
-		"SANDBOX_MAX_RUNNING=4")
+		"SANDBOX_MAX_RUNNING=4", fmt.Sprintf("SANDBOX_WARM=%d", warm))
 	for _, more := range []map[string]string{github.Environment(), standin.ModelEnvironment(modelAddr)} {
 		for k, v := range more {
 			env = append(env, k+"="+v)
 		}
 	}
 	return env, nil
-}
-
-// removeSandboxes deletes what the workers left for other workers: containers and volumes.
-func removeSandboxes(ctx context.Context) error {
-	s, err := store.Open(ctx, os.Getenv("DATABASE_URL"), nil, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	instance, err := s.Instance(ctx)
-	if err != nil {
-		return err
-	}
-	for _, kind := range []struct{ list, remove []string }{
-		{[]string{"ps", "-aq"}, []string{"rm", "-f"}},
-		{[]string{"volume", "ls", "-q"}, []string{"volume", "rm"}},
-	} {
-		out, err := exec.CommandContext(ctx, "docker", append(kind.list, "--filter", "label=agent-sandboxing.instance="+instance)...).Output()
-		if err != nil {
-			return fmt.Errorf("list what is left: %w", err)
-		}
-		if ids := strings.Fields(string(out)); len(ids) > 0 {
-			if err := exec.CommandContext(ctx, "docker", append(kind.remove, ids...)...).Run(); err != nil {
-				return fmt.Errorf("remove what is left: %w", err)
-			}
-		}
-	}
-	return nil
 }
 
 func command(ctx context.Context, env []string, role string) *exec.Cmd {

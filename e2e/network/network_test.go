@@ -66,14 +66,7 @@ func (b boxes) Acquire(ctx context.Context, claim core.Claim) (core.PlatformWork
 	if err != nil {
 		return nil, err
 	}
-	stream, err := r.Attach(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.Start(ctx, ref); err != nil {
-		return nil, err
-	}
-	client, err := toolbox.Dial(ctx, stream, toolbox.Options{})
+	client, err := sandbox.Launch(ctx, r, ref, toolbox.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -41,14 +41,7 @@ func start(t testing.TB) *toolbox.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream, err := r.Attach(t.Context(), ref)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Start(t.Context(), ref); err != nil {
-		t.Fatal(err)
-	}
-	client, err := toolbox.Dial(t.Context(), stream, toolbox.Options{})
+	client, err := sandbox.Launch(t.Context(), r, ref, toolbox.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

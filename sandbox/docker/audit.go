@@ -32,15 +32,7 @@ func (r *Runtime) Audit(ctx context.Context, limits sandbox.Limits) ([]Verdict, 
 		return nil, err
 	}
 	defer func() { _ = r.Remove(context.WithoutCancel(ctx), ref, true) }()
-	stream, err := r.Attach(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.Start(ctx, ref); err != nil {
-		_ = stream.Close()
-		return nil, err
-	}
-	box, err := toolbox.Dial(ctx, stream, toolbox.Options{})
+	box, err := sandbox.Launch(ctx, r, ref, toolbox.Options{})
 	if err != nil {
 		return nil, err
 	}

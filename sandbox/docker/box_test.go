@@ -1,9 +1,10 @@
 package docker_test
 
 import (
-	"io"
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/sandbox"
@@ -31,35 +32,30 @@ func spec() sandbox.Spec {
 	}
 }
 
+// start launches a container of spec.
 func start(t testing.TB, r *docker.Runtime, spec sandbox.Spec) box {
 	t.Helper()
 	ref, err := r.Create(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream, err := r.Attach(t.Context(), ref)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Start(t.Context(), ref); err != nil {
-		t.Fatal(err)
-	}
-	return dial(t, ref, stream)
+	return speak(t, r, ref, sandbox.Launch)
 }
 
 // attach speaks to a container that runs already.
 func attach(t testing.TB, r *docker.Runtime, ref string) box {
 	t.Helper()
-	stream, err := r.Attach(t.Context(), ref)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dial(t, ref, stream)
+	return speak(t, r, ref, sandbox.Attach)
 }
 
-func dial(t testing.TB, ref string, stream io.ReadWriteCloser) box {
+func speak(t testing.TB, r *docker.Runtime, ref string, open func(context.Context, sandbox.Runtime, string, toolbox.Options) (*toolbox.Client, error)) box {
 	t.Helper()
-	client, err := toolbox.Dial(t.Context(), stream, toolbox.Options{})
+	client, err := open(t.Context(), r, ref, toolbox.Options{OutOfMemory: func(ctx context.Context, within time.Duration) int64 {
+		if met, err := r.OutOfMemory(ctx, ref, within); err != nil || !met { // a daemon that is away tells nothing
+			return 0
+		}
+		return spec().Limits.MemoryBytes
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -217,6 +217,10 @@ func limitControls() []control {
 			set: func(m *made) {
 				pids := pidsLimit(m.runtime, m.limits)
 				m.host.PidsLimit = &pids
+				if m.runtime == gvisor {
+					n := processes(m.limits)
+					m.host.Ulimits = append(m.host.Ulimits, &units.Ulimit{Name: "nproc", Soft: n, Hard: n})
+				}
 			},
 			daemon: func(c container.InspectResponse) any {
 				if c.HostConfig.PidsLimit == nil {
@@ -230,10 +234,7 @@ func limitControls() []control {
 		{
 			name: "file limits", why: "no core dumps, which hold memory, and a bounded number of open files",
 			set: func(m *made) {
-				m.host.Ulimits = []*units.Ulimit{{Name: "core"}, {Name: "nofile", Soft: 4096, Hard: 4096}}
-				if m.runtime == gvisor { // see pidsLimit
-					m.host.Ulimits = append(m.host.Ulimits, &units.Ulimit{Name: "nproc", Soft: m.limits.PIDs, Hard: m.limits.PIDs})
-				}
+				m.host.Ulimits = append(m.host.Ulimits, &units.Ulimit{Name: "core"}, &units.Ulimit{Name: "nofile", Soft: 4096, Hard: 4096})
 			},
 			daemon: func(c container.InspectResponse) any {
 				var all []string

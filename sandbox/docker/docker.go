@@ -41,15 +41,17 @@ type Config struct {
 type Runtime struct {
 	config  Config
 	api     *client.Client
-	volumes string // what names of toolbox volumes begin with
+	volumes string        // what names of toolbox volumes begin with
+	oldKept time.Duration // how long an unused toolbox volume of another build stays
 	trust   trust
 
-	mu     sync.Mutex
-	host   string  // the daemon's id, once known
-	data   *string // its data folder on this machine, once known; "" when it is elsewhere
-	disk   sandbox.DiskBudget
-	images map[string]bool // ids of images that were found to hold what a sandbox needs
-	filled map[string]bool // names of toolbox volumes that were found whole
+	mu       sync.Mutex
+	host     string  // the daemon's id, once known
+	data     *string // its data folder on this machine, once known; "" when it is elsewhere
+	disk     sandbox.DiskBudget
+	images   map[string]bool    // ids of images that were found to hold what a sandbox needs
+	filled   map[string]bool    // names of toolbox volumes that were found whole
+	contents map[string]content // of toolbox volumes, by architecture
 
 	checking sync.Mutex // serialises the slow first look at an image or a toolbox volume
 }
@@ -72,7 +74,10 @@ func New(config Config) (*Runtime, error) {
 	if err != nil {
 		return nil, core.Fail(core.Invalid, "invalid_configuration", "DOCKER_HOST is not an address that the Docker client understands.").Because(err)
 	}
-	return &Runtime{config: config, api: api, volumes: "toolbox-", trust: trust, images: map[string]bool{}, filled: map[string]bool{}}, nil
+	return &Runtime{
+		config: config, api: api, volumes: "toolbox-", oldKept: otherBuilds, trust: trust,
+		images: map[string]bool{}, filled: map[string]bool{}, contents: map[string]content{},
+	}, nil
 }
 
 // Close frees the idle connections. Streams that were attached stay open.
@@ -107,15 +112,14 @@ func (r *Runtime) Capabilities(ctx context.Context) (sandbox.Capabilities, error
 		ServerVersion: info.ServerVersion,
 		CgroupVersion: info.CgroupVersion,
 		ImageRef:      r.config.Image,
+		MemoryBytes:   info.MemTotal,
+		Processors:    info.NCPU,
 	}
 	if found.Runtime == "" {
 		found.Runtime = info.DefaultRuntime
 	}
-	for _, option := range info.SecurityOptions {
-		if name, err := system.DecodeSecurityOptions([]string{option}); err == nil && len(name) == 1 && name[0].Name == "seccomp" {
-			found.Seccomp = true
-		}
-	}
+	_, found.RuntimeKnown = info.Runtimes[found.Runtime]
+	found.Seccomp = option(info, "seccomp")
 	_, err = r.image(ctx, r.config.Image)
 	found.ImageReady = err == nil
 	found.DiskBudget, err = r.budget(ctx)

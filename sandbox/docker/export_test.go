@@ -11,5 +11,5 @@ func (r *Runtime) AuditOf(ctx context.Context, ref string, limits sandbox.Limits
 	return r.audit(ctx, ref, limits, run)
 }
 
-// NameToolboxVolumes lets a test have a toolbox volume of its own.
-func (r *Runtime) NameToolboxVolumes(prefix string) { r.volumes = prefix }
+// NameToolboxVolumes lets a test have toolbox volumes of its own; those of other builds may go at once.
+func (r *Runtime) NameToolboxVolumes(prefix string) { r.volumes, r.oldKept = prefix, 0 }

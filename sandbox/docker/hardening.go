@@ -47,7 +47,7 @@ func hardened(image, runtime string, limits sandbox.Limits) (container.Config, c
 		AttachStdout: true,
 		AttachStderr: true, // says why a start failed
 	}
-	host := container.HostConfig{Runtime: runtime}
+	var host container.HostConfig
 	for _, c := range controls() {
 		if c.set != nil {
 			c.set(&made{config: &config, host: &host, limits: limits, runtime: runtime})
@@ -71,7 +71,7 @@ func filled(text, runtime string, limits sandbox.Limits) string {
 		case "pids":
 			return strconv.FormatInt(pidsLimit(runtime, limits), 10)
 		case "processes":
-			return strconv.FormatInt(limits.PIDs, 10)
+			return strconv.FormatInt(processes(limits), 10)
 		case "filesize":
 			if limits.DiskBytes == 0 {
 				return "none"
@@ -97,6 +97,14 @@ func pidsLimit(runtime string, limits sandbox.Limits) int64 {
 		return 8 * limits.PIDs
 	}
 	return limits.PIDs
+}
+
+// processMemory is what gVisor's kernel may need for one more process, which counts as the sandbox's own. Bytes.
+const processMemory = 6 << 20
+
+// processes is nproc under gVisor: so many that a fork bomb does not end the sandbox for want of memory.
+func processes(limits sandbox.Limits) int64 {
+	return min(limits.PIDs, limits.MemoryBytes/processMemory)
 }
 
 // gvisor is the name under which gVisor's runtime is registered with the daemon.

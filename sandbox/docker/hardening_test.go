@@ -1,6 +1,7 @@
 package docker_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -130,9 +132,15 @@ func parentHasNoNewPrivileges(t *testing.T, ref string) bool {
 	return status(status(dockertest.Docker(t, "inspect", "--format", "{{.State.Pid}}", ref), "PPid"), "NoNewPrivs") == "1"
 }
 
+// inWeak runs a shell text in a container that may end by it; docker exec then waits for ever now and then,
+// under gVisor.
 func inWeak(t *testing.T, ref, shell string) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "docker", "exec", ref, "bash", "-c", shell).CombinedOutput()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "docker", "exec", ref, "bash", "-c", shell)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput()
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		t.Fatal(err)
 	}

@@ -6,20 +6,19 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
-	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types"
-	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/api/types/system"
 )
 
 // HostFinding is what one look at the Docker host gave: of its daemon, its runtimes and its kernel.
 type HostFinding struct {
 	Name, Detail string
-	// Remedy is what to do about it; "" when nothing has to be.
+	// Remedy is what an operator can change about it; "" when nothing has to be, or can be.
 	Remedy string
 }
 
@@ -36,18 +35,13 @@ func (r *Runtime) ExamineHost(ctx context.Context) ([]HostFinding, error) {
 	}); err != nil {
 		return nil, err
 	}
-	icc, err := r.examineBridge(ctx)
-	if err != nil {
-		return nil, err
-	}
 	all := []HostFinding{
 		{Name: "kernel", Detail: info.KernelVersion + ", " + info.OperatingSystem},
 		examineRunc(version),
 		r.examineGVisor(ctx, info),
 		r.examineSocket(info),
-		icc,
-		examineUserNamespaces(info),
-		examineSecurityModule(info),
+		r.examineUserNamespaces(info),
+		r.examineSecurityModule(info),
 		{Name: "live restore", Detail: "on"},
 		examineLimits(info),
 		examineStorage(info),
@@ -55,7 +49,7 @@ func (r *Runtime) ExamineHost(ctx context.Context) ([]HostFinding, error) {
 		examineRegistries(info),
 	}
 	if !info.LiveRestoreEnabled {
-		set(all, "live restore", "off: a restart of the daemon ends every running turn", `Set "live-restore": true in the daemon's configuration.`)
+		set(all, "live restore", "off: a restart of the daemon ends every sandbox, and what runs in it", `Set "live-restore": true in the daemon's configuration.`)
 	}
 	if info.Swarm.LocalNodeState != "" && info.Swarm.LocalNodeState != "inactive" {
 		set(all, "swarm", "the daemon is part of a swarm, which opens ports", "Run sandboxes on a daemon of their own: docker swarm leave.")
@@ -90,12 +84,17 @@ func examineRunc(version types.Version) HostFinding {
 	case runcBelow(full, 1, 1, 12) && !fixedByDistribution(full):
 		found.Detail += ": lacks the fix of CVE-2024-21626, an escape by a leaked descriptor"
 		found.Remedy = "Update runc to 1.1.12 or newer, or to your distribution's security release."
+	case runcBelow(full, 1, 2, 8) && ofDistribution.MatchString(full):
+		found.Detail += ": has the fix of CVE-2024-21626; whether those of CVE-2025-31133, -52565 and -52881 are in it, your distribution's security tracker says"
 	case runcBelow(full, 1, 2, 8):
-		found.Detail += ": has the fix of CVE-2024-21626; whether those of CVE-2025-31133, -52565 and -52881 are in it, its number does not tell"
-		found.Remedy = "Update runc to 1.2.8 or 1.3.3, or see your distribution's security tracker."
+		found.Detail += ": lacks the fixes of CVE-2025-31133, -52565 and -52881"
+		found.Remedy = "Update runc to 1.2.8 or 1.3.3."
 	}
 	return found
 }
+
+// ofDistribution is what marks a package whose fixes come without a new number.
+var ofDistribution = regexp.MustCompile(`deb\d|ubuntu|\.(el|fc|amzn|suse)\d`)
 
 // fixedByDistribution knows Debian's releases with the fix of CVE-2024-21626.
 func fixedByDistribution(version string) bool {
@@ -127,8 +126,7 @@ func (r *Runtime) examineGVisor(ctx context.Context, info system.Info) HostFindi
 		found.Remedy = `Run make runsc, and add it to "runtimes" in the daemon's configuration with "runtimeArgs": ["--oci-seccomp"].`
 		return found
 	case !ok:
-		found.Detail += ": sandboxes share the host's kernel"
-		found.Remedy = "For hostile tenants run make runsc, register it with the daemon, and set SANDBOX_RUNTIME=runsc."
+		found.Detail += ": sandboxes share the host's kernel, which does for people whom you trust"
 		return found
 	}
 	found.Detail = "registered"
@@ -139,12 +137,11 @@ func (r *Runtime) examineGVisor(ctx context.Context, info system.Info) HostFindi
 		}
 	}
 	switch {
+	case r.config.Runtime != gvisor:
+		found.Detail += ", not used: sandboxes share the host's kernel, which does for people whom you trust"
 	case !slices.ContainsFunc(registered.Args, func(a string) bool { return strings.TrimLeft(a, "-") == "oci-seccomp" }):
 		found.Detail += ", without --oci-seccomp: our system call filter does not hold inside"
 		found.Remedy = `Add "runtimeArgs": ["--oci-seccomp"] to runsc in the daemon's configuration.`
-	case r.config.Runtime != gvisor:
-		found.Detail += ", not used"
-		found.Remedy = "For hostile tenants set SANDBOX_RUNTIME=runsc."
 	}
 	return found
 }
@@ -175,45 +172,31 @@ func (r *Runtime) examineSocket(info system.Info) HostFinding {
 	return found
 }
 
-// examineBridge looks whether containers on the default bridge reach each other. Ours are not on it.
-func (r *Runtime) examineBridge(ctx context.Context) (HostFinding, error) {
-	found := HostFinding{Name: "default bridge", Detail: "none"}
-	err := r.ask(ctx, "look at the default bridge", func(ctx context.Context) error {
-		bridge, err := r.api.NetworkInspect(ctx, "bridge", network.InspectOptions{})
-		if cerrdefs.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		found.Detail = "containers on it cannot reach each other"
-		if bridge.Options["com.docker.network.bridge.enable_icc"] != "false" {
-			found.Detail = "containers on it reach each other; sandboxes have no interface, others on this host do"
-			found.Remedy = `Set "icc": false in the daemon's configuration.`
-		}
-		return nil
-	})
-	return found, err
-}
-
-func examineUserNamespaces(info system.Info) HostFinding {
+func (r *Runtime) examineUserNamespaces(info system.Info) HostFinding {
+	const name = "user namespace"
 	switch {
 	case option(info, "rootless"):
-		return HostFinding{Name: "user namespace", Detail: "the daemon is rootless"}
+		return HostFinding{Name: name, Detail: "the daemon is rootless"}
 	case option(info, "userns"):
-		return HostFinding{Name: "user namespace", Detail: "users are remapped"}
+		return HostFinding{Name: name, Detail: "users are remapped"}
+	case r.config.Runtime == gvisor:
+		return HostFinding{Name: name, Detail: "not used; a sandbox's users are gVisor's own"}
 	default:
-		return HostFinding{"user namespace", "not used: a user of a sandbox is the same number on the host", `Set "userns-remap": "default" in the daemon's configuration, or run it rootless.`}
+		return HostFinding{name, "not used: a user of a sandbox is the same number on the host", `Set "userns-remap": "default" in the daemon's configuration, or run it rootless.`}
 	}
 }
 
-func examineSecurityModule(info system.Info) HostFinding {
+func (r *Runtime) examineSecurityModule(info system.Info) HostFinding {
+	const name = "security module"
 	for _, module := range []string{"apparmor", "selinux"} {
 		if option(info, module) {
-			return HostFinding{Name: "security module", Detail: module}
+			return HostFinding{Name: name, Detail: module}
 		}
 	}
-	return HostFinding{"security module", "neither AppArmor nor SELinux: the system call filter stands alone", "Use a kernel with one of them, and enable it for Docker."}
+	if r.config.Runtime == gvisor {
+		return HostFinding{Name: name, Detail: "neither AppArmor nor SELinux; gVisor stands before the host's kernel"}
+	}
+	return HostFinding{name, "neither AppArmor nor SELinux: the system call filter stands alone", "Use a kernel with one of them, and enable it for Docker."}
 }
 
 // option says whether the daemon lists a security option.

@@ -17,8 +17,8 @@ func TestExamineHost_KnowsRuncByItsVersion(t *testing.T) {
 	for version, want := range map[string]string{
 		"1.1.5":                    "lacks the fix",
 		"1.0.0~rc93+ds1-5+deb11u2": "lacks the fix",
-		"1.1.5+ds1-1+deb12u1":      "its number does not tell",
-		"1.1.12":                   "its number does not tell",
+		"1.1.5+ds1-1+deb12u1":      "", // its update is in Debian's tracker alone
+		"1.1.12":                   "lacks the fixes",
 		"1.2.8":                    "",
 		"1.3.3":                    "",
 		"":                         "does not tell its version",
@@ -74,14 +74,29 @@ func TestExamineHost_SaysWhatIsWeak(t *testing.T) {
 		Driver: "vfs", RegistryConfig: &registry.ServiceConfig{InsecureRegistryCIDRs: []*registry.NetIPNet{(*registry.NetIPNet)(block)}},
 		Runtimes: map[string]system.RuntimeWithStatus{gvisor: {Runtime: system.Runtime{Path: "/nonexistent/runsc"}}},
 	}
-	r := &Runtime{config: Config{Runtime: gvisor, Host: "unix:///nonexistent"}}
+	r, native := &Runtime{config: Config{Runtime: gvisor, Host: "unix:///nonexistent"}}, &Runtime{}
 	for _, info := range []system.Info{strong, weak} {
 		for _, got := range []HostFinding{
-			examineUserNamespaces(info), examineSecurityModule(info), examineLimits(info), examineStorage(info), examineRegistries(info), r.examineGVisor(t.Context(), info),
+			native.examineUserNamespaces(info), native.examineSecurityModule(info), examineLimits(info), examineStorage(info), examineRegistries(info), r.examineGVisor(t.Context(), info),
 		} {
 			if (got.Remedy != "") != (info.Driver == "vfs") || got.Detail == "" {
 				t.Errorf("with %s: %+v", info.Driver, got)
 			}
+		}
+	}
+}
+
+// What somebody may choose is no defect: runc without gVisor, and gVisor without what runc needs around it.
+func TestExamineHost_AChoiceIsNoDefect(t *testing.T) {
+	t.Parallel()
+	registered := system.Info{Runtimes: map[string]system.RuntimeWithStatus{gvisor: {}}}
+	native, r := &Runtime{config: Config{Runtime: "runc"}}, &Runtime{config: Config{Runtime: gvisor}}
+	for _, got := range []HostFinding{
+		native.examineGVisor(t.Context(), system.Info{}), native.examineGVisor(t.Context(), registered),
+		r.examineUserNamespaces(registered), r.examineSecurityModule(registered),
+	} {
+		if got.Remedy != "" || got.Detail == "" {
+			t.Errorf("%+v", got)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package docker
 
-import "testing"
+import (
+	"testing"
+
+	"agent-sandboxing/core"
+)
 
 func TestLacks(t *testing.T) {
 	t.Parallel()
@@ -19,5 +23,16 @@ func TestLacks(t *testing.T) {
 		if got := lacks(output); got != want {
 			t.Errorf("lacks(%q) = %q, want %q", output, got, want)
 		}
+	}
+}
+
+func TestInject_SaysWhenTheBuildHoldsNoToolbox(t *testing.T) {
+	t.Parallel()
+	r, err := New(Config{Instance: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.inject(t.Context(), "riscv64", ""); core.CodeOf(err) != "toolbox_missing" {
+		t.Errorf("error %v", err)
 	}
 }

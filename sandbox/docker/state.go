@@ -46,8 +46,12 @@ func (r *Runtime) Remove(ctx context.Context, ref string, volume bool) error {
 		r.thaw(ctx, ref)
 		return r.gone(ctx, ref)
 	})
-	if err != nil || !volume || status.Volume == "" {
+	if err != nil {
 		return err
+	}
+	r.collect(ctx) // it may have been the last one of an older build
+	if !volume || status.Volume == "" {
+		return nil
 	}
 	return r.RemoveVolume(ctx, status.Volume)
 }

@@ -9,11 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path"
+	"strings"
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/mount"
 	"github.com/docker/docker/api/types/volume"
 
@@ -24,12 +27,11 @@ import (
 // and whole, and returns its name. It is filled through a container that is never started: a bind path would have to exist on the
 // daemon's host, and a read-only root refuses copies.
 func (r *Runtime) inject(ctx context.Context, architecture, imageID string) (string, error) {
-	program, sum, err := toolbox.Binary(architecture)
+	content, err := r.content(architecture)
 	if err != nil {
 		return "", err
 	}
-	files := append([]file{{name: "toolboxd", mode: 0o555, data: program}}, r.trust.files...)
-	name := r.volumes + nameOf(sum, files)
+	name, files := r.volumes+content.name, content.files
 	if r.knows(r.filled, name) && r.present(ctx, name) {
 		return name, nil
 	}
@@ -59,17 +61,48 @@ func (r *Runtime) inject(ctx context.Context, architecture, imageID string) (str
 		}
 	}
 	r.learn(r.filled, name)
+	r.collect(ctx)
 	return name, nil
 }
 
-// present is false when somebody has pruned the volume since it was filled: Docker would then start
-// the container on an empty one.
+// present is false when somebody has removed the volume since it was filled. Docker gives a container that
+// is made at that moment an empty one, without our label.
 func (r *Runtime) present(ctx context.Context, name string) bool {
+	ours := false
 	err := r.ask(ctx, "look for the toolbox volume", func(ctx context.Context) error {
-		_, err := r.api.VolumeInspect(ctx, name)
+		there, err := r.api.VolumeInspect(ctx, name)
+		ours = there.Labels[labelProduct] != ""
 		return err
 	})
-	return err == nil
+	return err == nil && ours
+}
+
+// otherBuilds is how long the toolbox volume of another build stays when no container has it: long enough
+// for two versions on one host not to take them from each other again and again.
+const otherBuilds = 24 * time.Hour
+
+// collect removes the toolbox volumes of other builds that no container has any more. A worker that wants
+// one of them again fills it anew.
+func (r *Runtime) collect(ctx context.Context) {
+	r.mu.Lock()
+	current := maps.Clone(r.filled)
+	r.mu.Unlock()
+	if len(current) == 0 { // this build's is not known yet
+		return
+	}
+	_ = r.ask(ctx, "look for old toolbox volumes", func(ctx context.Context) error { // the next time is soon enough
+		there, err := r.api.VolumeList(ctx, volume.ListOptions{Filters: filters.NewArgs(
+			filters.Arg("name", r.volumes), filters.Arg("label", labelProduct), filters.Arg("dangling", "true"))})
+		if err != nil {
+			return err
+		}
+		for _, v := range there.Volumes {
+			if strings.HasPrefix(v.Name, r.volumes) && !current[v.Name] && older(v.CreatedAt, r.oldKept) {
+				err = errors.Join(err, r.api.VolumeRemove(ctx, v.Name, false))
+			}
+		}
+		return err
+	})
 }
 
 // carrierAge is when a carrier belongs to a worker that is dead: filling takes a second.
@@ -114,6 +147,30 @@ func (r *Runtime) carrier(ctx context.Context, volumeName, imageID string) (ref 
 		}
 	})
 	return ref, err
+}
+
+// content is what a toolbox volume holds, and the name that tells it from others.
+type content struct {
+	name  string
+	files []file
+}
+
+// content is made once for each architecture: to read and hash the program takes longer than all else
+// in a claim.
+func (r *Runtime) content(architecture string) (content, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known, ok := r.contents[architecture]; ok {
+		return known, nil
+	}
+	program, sum, err := toolbox.Binary(architecture)
+	if err != nil {
+		return content{}, err
+	}
+	files := append([]file{{name: "toolboxd", mode: 0o555, data: program}}, r.trust.files...)
+	made := content{name: nameOf(sum, files), files: files}
+	r.contents[architecture] = made
+	return made, nil
 }
 
 // nameOf tells volumes apart by what is in them: the toolbox's own sum when that is all.

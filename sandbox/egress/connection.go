@@ -54,14 +54,20 @@ func (c *connection) allowed() bool { return c.rule().allows() }
 
 // judge decides by policy, name and port.
 func (s session) judge(ctx context.Context, t target, full bool) (rule Rule) {
-	policy, err := s.policies.EgressPolicy(ctx, s.id)
-	switch {
-	case full:
+	if full { // the last thing to do then is to ask the database
 		return TooManyConnections
+	}
+	policy, err := s.policies.EgressPolicy(ctx, s.id)
+	if err == nil {
+		s.traffic.begin(policy.Moved)
+	}
+	switch {
 	case err != nil:
 		return PolicyUnreadable
 	case policy.Mode != core.EgressOpen && policy.Mode != core.EgressAllowlist:
 		return NetworkOff
+	case s.traffic.add(0):
+		return TrafficSpent
 	case isAddress(t.host):
 		return HostIsAddress
 	case s.private[t]:
@@ -142,16 +148,38 @@ func (c *connection) dialOne(ctx context.Context, addrs []netip.Addr) (net.Conn,
 type metered struct {
 	toolbox.EgressConn
 	sent, received atomic.Int64
+	moved          func(n int) error // an error ends the connection
 }
 
 func (m *metered) Read(p []byte) (int, error) {
 	n, err := m.EgressConn.Read(p)
 	m.sent.Add(int64(n))
+	if over := m.moved(n); over != nil {
+		return n, over
+	}
 	return n, err
 }
 
 func (m *metered) Write(p []byte) (int, error) {
 	n, err := m.EgressConn.Write(p)
 	m.received.Add(int64(n))
+	if over := m.moved(n); over != nil {
+		return n, over
+	}
 	return n, err
+}
+
+// traffic is what a session has moved both ways: what is on record when the attach lets the first
+// connection out, and every byte since. A connection is on record only when it is over.
+type traffic struct {
+	most  int64 // 0 is no bound
+	once  sync.Once
+	bytes atomic.Int64
+}
+
+func (t *traffic) begin(onRecord int64) { t.once.Do(func() { t.bytes.Add(onRecord) }) }
+
+// add counts n bytes more and says whether that is too much.
+func (t *traffic) add(n int) (over bool) {
+	return t.bytes.Add(int64(n)) > t.most && t.most > 0
 }

@@ -63,6 +63,8 @@ type Options struct {
 	// Private are the operator's exceptions, host:port: these may have addresses that are not public
 	// and ports other than 80 and 443. They are reachable under every policy but none.
 	Private []string
+	// MaxBytes is what one session may send and receive, together and in its whole life; 0 is no bound.
+	MaxBytes int64
 	// Resolver is nil outside tests.
 	Resolver Resolver
 	// Dial is nil outside tests.
@@ -75,6 +77,8 @@ type Proxy struct {
 	recorder Recorder
 	private  map[target]bool
 	ports    []uint16
+	maxBytes int64
+	maxOpen  int64
 	resolver Resolver
 	dial     func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 	running  atomic.Int64
@@ -92,7 +96,7 @@ func New(o Options) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{policies: o.Policies, recorder: o.Recorder, private: private, ports: []uint16{portHTTP, portHTTPS}, resolver: o.Resolver, dial: o.Dial}
+	p := &Proxy{policies: o.Policies, recorder: o.Recorder, private: private, ports: []uint16{portHTTP, portHTTPS}, maxBytes: o.MaxBytes, maxOpen: maxConnections, resolver: o.Resolver, dial: o.Dial}
 	for t := range private {
 		if !slices.Contains(p.ports, t.port) {
 			p.ports = append(p.ports, t.port)
@@ -110,12 +114,15 @@ func New(o Options) (*Proxy, error) {
 	return p, nil
 }
 
-// Session is the way out of one session's sandbox.
-func (p *Proxy) Session(id core.SessionID) toolbox.Egress { return session{Proxy: p, id: id} }
+// Session is the way out of one session's sandbox, for one attach.
+func (p *Proxy) Session(id core.SessionID) toolbox.Egress {
+	return session{Proxy: p, id: id, traffic: &traffic{most: p.maxBytes}}
+}
 
 type session struct {
 	*Proxy
-	id core.SessionID
+	id      core.SessionID
+	traffic *traffic
 }
 
 // Ports are 80 and 443 and those of the operator's exceptions.
@@ -123,10 +130,16 @@ func (s session) Ports() []uint16 { return s.ports }
 
 // Connect judges a connection and carries it to its end.
 func (s session) Connect(ctx context.Context, name string, port uint16, program toolbox.EgressConn) {
-	c := &connection{Proxy: s.Proxy, program: &metered{EgressConn: program}, target: target{name, port}}
+	c := &connection{Proxy: s.Proxy, target: target{name, port}}
+	c.program = &metered{EgressConn: program, moved: func(n int) error {
+		if s.traffic.add(n) && c.allowed() {
+			return c.refuse(TrafficSpent)
+		}
+		return nil
+	}}
 	defer s.running.Add(-1)
 	began := time.Now()
-	full := s.running.Add(1) > maxConnections
+	full := s.running.Add(1) > s.maxOpen
 	c.record = sync.OnceFunc(func() {
 		s.recorder.RecordEgress(core.EgressRecord{
 			SessionID: s.id,

@@ -27,6 +27,8 @@ const (
 	PolicyUnreadable Rule = "policy_unreadable"
 	// TooManyConnections: the worker carries as many connections as it may.
 	TooManyConnections Rule = "too_many_connections"
+	// TrafficSpent: the session has sent and received all that it may.
+	TrafficSpent Rule = "traffic_spent"
 	// NothingAsked: the program closed the connection, or let the time pass, before it had said what it wants.
 	NothingAsked Rule = "nothing_asked"
 	// NotTLS: what came on port 443 was not the beginning of TLS.
@@ -71,6 +73,8 @@ func (r Rule) Explain() string {
 		return "What this sandbox may reach could not be read just now. Try again."
 	case TooManyConnections:
 		return "Too many connections are open. Try again with fewer."
+	case TrafficSpent:
+		return "This session has sent and received as much as one may. Its network stays closed."
 	case NothingAsked:
 		return "No request came in time."
 	case NotTLS:

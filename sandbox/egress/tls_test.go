@@ -145,7 +145,7 @@ func TestHello_ANameThatMayBeHiddenIsForOpenSessions(t *testing.T) {
 	t.Parallel()
 	hidden := withExtension(helloOf(t, plain(site)), extensionECH, echGrease())
 	for decided, want := range map[Rule]Rule{Open: Open, HostListed: ServerNameHidden, PrivateException: PrivateException} {
-		c := &connection{program: &metered{EgressConn: said{bytes.NewReader(hidden)}}, target: target{site, portHTTPS}, decided: decided, record: func() {}}
+		c := &connection{program: &metered{EgressConn: said{bytes.NewReader(hidden)}, moved: func(int) error { return nil }}, target: target{site, portHTTPS}, decided: decided, record: func() {}}
 		if _, ok := c.hello(t.Context()); ok != want.allows() || c.rule() != want {
 			t.Errorf("%s: %v, rule %s, want %s", decided, ok, c.rule(), want)
 		}

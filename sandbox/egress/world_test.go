@@ -34,11 +34,17 @@ type world struct {
 	names   map[string][]string // addresses by name, "" in front for the ones after the first look-up
 	servers map[string]string   // what listens, by the address and port that it stands for
 	records []core.EgressRecord
+	reads   int      // of the policy
 	asked   []string // names that were resolved
 	dialled []string
 }
 
 func newWorld(t testing.TB, private ...string) *world {
+	t.Helper()
+	return newWorldOf(t, egress.Options{Private: private})
+}
+
+func newWorldOf(t testing.TB, o egress.Options) *world {
 	t.Helper()
 	w := &world{
 		policy:  core.EgressPolicy{Mode: core.EgressOpen},
@@ -46,7 +52,8 @@ func newWorld(t testing.TB, private ...string) *world {
 		servers: map[string]string{},
 	}
 	var err error
-	w.Proxy, err = egress.New(egress.Options{Policies: w, Recorder: w, Resolver: w, Dial: w.dial, Private: private})
+	o.Policies, o.Recorder, o.Resolver, o.Dial = w, w, w, w.dial
+	w.Proxy, err = egress.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,6 +64,7 @@ func newWorld(t testing.TB, private ...string) *world {
 func (w *world) EgressPolicy(_ context.Context, id core.SessionID) (core.EgressPolicy, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.reads++
 	if id != "session" || w.failing {
 		return core.EgressPolicy{}, errors.New("no database")
 	}

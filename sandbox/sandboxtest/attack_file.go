@@ -26,7 +26,6 @@ func fileAttacks() []testCase {
 		{name: "a hard link is not written through", needs: real, run: hardLink},
 		{name: "no hard link to what is another's", needs: contained, run: foreignHardLink},
 		{name: "no device can be made", needs: contained, run: noDevices},
-		{name: "a socket is no file", needs: real, run: socketFile},
 		{name: "a link to a device or a process is refused", needs: real, run: linksToSpecial},
 		{name: "a pipe swapped in for a file never hangs a read", needs: real, run: pipeSwap},
 		{name: "a file that grows while it is read", needs: real, run: growingFile},
@@ -62,12 +61,6 @@ func noDevices(t *testing.T, ws box) {
 	if got := ws.must(t, `mknod kmsg c 1 11 2>/dev/null && echo made; mknod disk b 8 0 2>/dev/null && echo made; true`); got != "" {
 		t.Errorf("%q", got)
 	}
-}
-
-func socketFile(t *testing.T, ws box) {
-	ws.must(t, `python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("sock")'`)
-	refusedAtOnce(t, ws, "sock", "not_regular_file")
-	ws.must(t, "rm sock")
 }
 
 func linksToSpecial(t *testing.T, ws box) {

@@ -3,7 +3,6 @@ package sandboxtest
 import (
 	"io"
 	"testing"
-	"time"
 
 	"agent-sandboxing/core"
 )
@@ -20,7 +19,6 @@ func poisonAttacks() []testCase {
 		{name: "a loop that waits for the next command", needs: real, run: poisonLoop},
 		{name: "functions and options of the last shell", needs: real, run: poisonShell},
 		{name: "folders of the commands that are gone", needs: real, run: poisonFolders},
-		{name: "git of the person and of the repository", needs: real, run: poisonGit},
 	}
 }
 
@@ -74,59 +72,17 @@ func poisonLoader(t *testing.T, ws box) {
 	clean(t, ws)
 }
 
-func poisonGit(t *testing.T, ws box) {
-	ws.must(t, `trap="touch `+canary+`; cat"
-		cat > "$HOME/.gitconfig" <<END
-[core]
-	fsmonitor = "$trap"
-	hooksPath = /tmp/hooks
-	pager = "$trap"
-	editor = "$trap"
-	sshCommand = "$trap"
-	alternateRefsCommand = "$trap"
-[filter "evil"]
-	clean = "$trap"
-	smudge = "$trap"
-	process = "$trap"
-	required
-[diff]
-	external = "$trap"
-[alias]
-	status = "!$trap"
-	ls-tree = "!$trap"
-[credential]
-	helper = "!$trap"
-END
-		cat "$HOME/.gitconfig" >> .git/config
-		mkdir -p /tmp/hooks "$HOME/.config/git" && cp "$HOME/.gitconfig" "$HOME/.config/git/config"
-		for h in post-checkout post-index-change reference-transaction fsmonitor-watchman post-merge pre-commit; do for d in /tmp/hooks .git/hooks; do mkdir -p $d; printf '#!/bin/sh\n%s\n' "$trap" > $d/$h; chmod +x $d/$h; done; done
-		echo '* filter=evil diff=evil' > .gitattributes; echo '* filter=evil' > .git/info/attributes; echo changed > README.md; rm -f `+canary)
-	if _, err := ws.GitState(t.Context()); err != nil {
-		t.Errorf("state: %v", err)
-	}
-	if _, err := ws.Snapshot(t.Context(), io.Discard); err != nil {
-		t.Errorf("snapshot: %v", err)
-	}
-	if _, err := ws.Checkpoint(t.Context(), io.Discard, 64<<20); err != nil {
-		t.Errorf("checkpoint: %v", err)
-	}
-	if _, err := ws.Stat(t.Context(), canary); core.CodeOf(err) != "not_found" {
-		t.Errorf("something was run: %v", err)
-	}
-}
-
 func poisonLoop(t *testing.T, ws box) {
 	res, err := ws.Run(t.Context(), core.Command{Shell: `(setsid bash -c 'trap "" TERM; while :; do touch ` + canary + `-loop; sleep 0.01; done' > /dev/null 2>&1 &); sleep 0.2; echo begun`})
 	if err != nil || res.Survivors == 0 {
 		t.Errorf("%+v, %v", res, err)
 	}
 	ws.must(t, "rm -f "+canary+"-loop")
-	began := time.Now()
 	if _, err := ws.KillAll(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if got := ws.must(t, "sleep 0.3; ls "+canary+"-loop 2>/dev/null || true"); got != "" {
-		t.Errorf("%q, %v after it was killed", got, time.Since(began))
+		t.Errorf("%q after it was killed", got)
 	}
 }
 

@@ -20,7 +20,8 @@ func checkoutCases() []testCase {
 		{name: "checkout that broke off can be repeated", run: checkoutBroken},
 		{name: "checkout refuses what is no repository", run: checkoutRefuses},
 		{name: "git state sees branch head and dirt", run: gitState},
-		{name: "git state runs nothing of the repository", needs: real, run: gitStateTraps},
+		{name: "switch puts a clean work tree on a branch", needs: real, run: switchBranch},
+		{name: "switch overwrites nothing that git does not know", needs: real, run: switchInTheWay},
 	}
 }
 
@@ -30,7 +31,7 @@ func checkoutState(t *testing.T, ws box) {
 	wantCode(t, "state without a checkout", err, "checkout_missing")
 	ws.checkout(t, f)
 	got, err := ws.GitState(t.Context())
-	want := core.GitState{Branch: "agent/0190-test", Head: f.base}
+	want := core.GitState{Branch: fixtureBranch, Head: f.base}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v, -want +got\n%s", err, diff)
 	}
@@ -72,9 +73,8 @@ func checkoutGit(t *testing.T, ws box) {
 
 func checkoutShallow(t *testing.T, ws box) {
 	f := newFixture(t)
-	spec := f.spec()
-	spec.Shallow = []string{f.base}
-	if err := ws.Checkout(t.Context(), spec, bytes.NewReader(f.pack(t, true))); err != nil {
+	spec, pack := f.shallow(t)
+	if err := ws.Checkout(t.Context(), spec, bytes.NewReader(pack)); err != nil {
 		t.Fatal(err)
 	}
 	if got := ws.must(t, "git log --format=%s | wc -l && git status --porcelain && git rev-parse --is-shallow-repository"); got != "1\ntrue\n" {
@@ -89,14 +89,14 @@ func checkoutTwice(t *testing.T, ws box) {
 	f := newFixture(t)
 	ws.checkout(t, f)
 	ws.write(t, map[string]string{"work.txt": "mine"})
-	pack := f.pack(t, false)
-	wantCode(t, "second checkout", ws.Checkout(t.Context(), f.spec(), bytes.NewReader(pack)), "checkout_exists")
+	spec, pack := f.pack(t)
+	wantCode(t, "second checkout", ws.Checkout(t.Context(), spec, bytes.NewReader(pack)), "checkout_exists")
 	ws.must(t, "rm -rf .git work.txt")
-	wantCode(t, "without .git", ws.Checkout(t.Context(), f.spec(), bytes.NewReader(pack)), "checkout_exists")
+	wantCode(t, "without .git", ws.Checkout(t.Context(), spec, bytes.NewReader(pack)), "checkout_exists")
 
 	other := box{PlatformWorkspace: ws.open(t)}
 	other.write(t, map[string]string{"foreign.txt": "here before"})
-	wantCode(t, "over files", other.Checkout(t.Context(), f.spec(), bytes.NewReader(pack)), "checkout_exists")
+	wantCode(t, "over files", other.Checkout(t.Context(), spec, bytes.NewReader(pack)), "checkout_exists")
 	if got := other.read(t, "foreign.txt"); got != "here before" {
 		t.Errorf("%q", got)
 	}
@@ -104,10 +104,15 @@ func checkoutTwice(t *testing.T, ws box) {
 
 func checkoutBroken(t *testing.T, ws box) {
 	f := newFixture(t)
-	pack := f.pack(t, false)
-	wantCode(t, "half a pack", ws.Checkout(t.Context(), f.spec(), bytes.NewReader(pack[:len(pack)/2])), "checkout_failed")
-	wantCode(t, "no pack", ws.Checkout(t.Context(), f.spec(), strings.NewReader("not a pack")), "checkout_failed")
-	missing := f.spec()
+	spec, pack := f.pack(t)
+	for what, data := range map[string][]byte{
+		"nothing": nil, "half an index": pack[:spec.IndexBytes/2], "no pack": pack[:spec.IndexBytes],
+		"half a pack": pack[:len(pack)-100], "no end": pack[:len(pack)-1], "too much": append(bytes.Clone(pack), 'x'),
+		"no repository": bytes.Repeat([]byte("not a pack "), 1000),
+	} {
+		wantCode(t, what, ws.Checkout(t.Context(), spec, bytes.NewReader(data)), "checkout_failed")
+	}
+	missing := spec
 	missing.BaseSHA = strings.Repeat("1", 40)
 	wantCode(t, "base not in the pack", ws.Checkout(t.Context(), missing, bytes.NewReader(pack)), "checkout_failed")
 	ws.checkout(t, f)
@@ -118,7 +123,7 @@ func checkoutBroken(t *testing.T, ws box) {
 
 func checkoutRefuses(t *testing.T, ws box) {
 	f := newFixture(t)
-	pack := f.pack(t, false)
+	good, pack := f.pack(t)
 	for what, change := range map[string]func(*core.Checkout){
 		"short base":         func(c *core.Checkout) { c.BaseSHA = "abc" },
 		"no branch":          func(c *core.Checkout) { c.Branch = "" },
@@ -127,8 +132,9 @@ func checkoutRefuses(t *testing.T, ws box) {
 		"base with a space":  func(c *core.Checkout) { c.BaseRef = "a b" },
 		"remote of 2 lines":  func(c *core.Checkout) { c.RemoteURL = "https://x\n[core]\nfsmonitor=id" },
 		"no remote":          func(c *core.Checkout) { c.RemoteURL = "" },
+		"no index":           func(c *core.Checkout) { c.IndexBytes = 0 },
 	} {
-		spec := f.spec()
+		spec := good
 		change(&spec)
 		wantCode(t, what, ws.Checkout(t.Context(), spec, bytes.NewReader(pack)), "toolbox_request_invalid")
 	}
@@ -143,10 +149,10 @@ func gitState(t *testing.T, ws box) {
 		do   func()
 		want core.GitState
 	}{
-		{"ignored file", func() { ws.write(t, map[string]string{"x.log": "x"}) }, core.GitState{Branch: "agent/0190-test", Head: f.base}},
-		{"new file", func() { ws.write(t, map[string]string{"new": "x"}) }, core.GitState{Branch: "agent/0190-test", Head: f.base, Dirty: true}},
-		{"gone again", func() { ws.must(t, "rm new") }, core.GitState{Branch: "agent/0190-test", Head: f.base}},
-		{"changed", func() { ws.write(t, map[string]string{"README.md": "x"}) }, core.GitState{Branch: "agent/0190-test", Head: f.base, Dirty: true}},
+		{"ignored file", func() { ws.write(t, map[string]string{"x.log": "x"}) }, core.GitState{Branch: fixtureBranch, Head: f.base}},
+		{"new file", func() { ws.write(t, map[string]string{"new": "x"}) }, core.GitState{Branch: fixtureBranch, Head: f.base, Dirty: true}},
+		{"gone again", func() { ws.must(t, "rm new") }, core.GitState{Branch: fixtureBranch, Head: f.base}},
+		{"changed", func() { ws.write(t, map[string]string{"README.md": "x"}) }, core.GitState{Branch: fixtureBranch, Head: f.base, Dirty: true}},
 		{"another branch", func() {
 			ws.write(t, map[string]string{".git/HEAD": "ref: refs/heads/other\n", ".git/refs/heads/other": f.base + "\n"})
 		}, core.GitState{Branch: "other", Head: f.base, Dirty: true}},
@@ -163,29 +169,45 @@ func gitState(t *testing.T, ws box) {
 	}
 }
 
-// traps plants what git would run for an unwary caller. Each leaves a file in HOME.
-const traps = `
-	canary() { printf '#!/bin/sh\ntouch "$HOME/canary-%s"\ncat\n' "$1" > "$HOME/$1" && chmod +x "$HOME/$1"; }
-	for name in clean smudge process monitor diff textconv hook ssh pager editor; do canary $name; done
-	git config filter.trap.clean "$HOME/clean" && git config filter.trap.smudge "$HOME/smudge" && git config filter.trap.process "$HOME/process"
-	git config filter.trap.required true && git config core.fsmonitor "$HOME/monitor" && git config diff.external "$HOME/diff"
-	git config diff.trap.textconv "$HOME/textconv" && git config core.sshCommand "$HOME/ssh" && git config core.pager "$HOME/pager"
-	git config core.editor "$HOME/editor" && mkdir -p .git/hooks && git config core.hooksPath .git/hooks
-	git config extensions.partialClone origin && git config remote.origin.promisor true && git config core.worktree /
-	for hook in post-checkout post-index-change reference-transaction pre-commit; do cp "$HOME/hook" .git/hooks/$hook; done
-	mkdir -p .git/info && echo '* filter=trap diff=trap' > .git/info/attributes
-	echo '* filter=trap diff=trap text eol=crlf' > .gitattributes
-	rm -f "$HOME"/canary-*`
-
-func gitStateTraps(t *testing.T, ws box) {
+func switchBranch(t *testing.T, ws box) {
 	f := newFixture(t)
 	ws.checkout(t, f)
-	ws.must(t, traps)
-	got, err := ws.GitState(t.Context())
-	if err != nil || got.Branch != "agent/0190-test" || got.Head != f.base || !got.Dirty {
-		t.Errorf("%+v, %v", got, err)
+	const commit = "git add -A && git -c user.name=T -c user.email=t@example.com commit -qm more"
+	ws.must(t, `git switch -q -c other && printf 'a\r\n' > crlf.txt && rm -r src && mkdir src && echo x > src/new && chmod +x README.md && ln -s README.md to && `+commit)
+	ws.switchesTo(t, f, fixtureBranch)
+	if got := ws.must(t, "git status --porcelain; git rev-parse HEAD"); got != f.base+"\n" {
+		t.Errorf("git sees %q", got)
 	}
-	if out := ws.must(t, `ls "$HOME" | grep canary- || true`); out != "" {
-		t.Errorf("it ran %s", out)
+	if got := ws.snapshot(t, f).TreeSHA; got != f.git(t, "rev-parse", f.base+"^{tree}") {
+		t.Errorf("the work tree differs from the base: %s", f.git(t, "diff", "--stat", f.base, got))
+	}
+	if err := ws.SwitchBranch(t.Context(), "other"); err != nil {
+		t.Fatal(err)
+	}
+	if got := ws.must(t, "git status --porcelain; git branch --show-current; ls src to; stat -c %a README.md"); got != "other\nto\n\nsrc:\nnew\n755\n" {
+		t.Errorf("on the other branch: %q", got)
+	}
+	if err := ws.SwitchBranch(t.Context(), "new/name"); err != nil {
+		t.Fatal(err)
+	}
+	if got := ws.must(t, "git status --porcelain; git branch --show-current; git diff other"); got != "new/name\n" {
+		t.Errorf("on a branch that was missing: %q", got)
+	}
+	for _, name := range []string{"", "..", "a..b", "-x", "other/below"} {
+		if err := ws.SwitchBranch(t.Context(), name); err == nil {
+			t.Errorf("switched to %q", name)
+		}
+	}
+}
+
+func switchInTheWay(t *testing.T, ws box) {
+	f := newFixture(t)
+	ws.checkout(t, f)
+	ws.must(t, `git switch -q -c other && echo theirs > kept.log && git add -f kept.log && git -c user.name=T -c user.email=t@example.com commit -qm more`)
+	ws.switchesTo(t, f, fixtureBranch)
+	ws.write(t, map[string]string{"kept.log": "ours"}) // which git ignores
+	wantCode(t, "switch", ws.SwitchBranch(t.Context(), "other"), "branch_switch_failed")
+	if got := ws.must(t, "cat kept.log; git branch --show-current; git status --porcelain"); got != "ours"+fixtureBranch+"\n" {
+		t.Errorf("a refusal left %q", got)
 	}
 }

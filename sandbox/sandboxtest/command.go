@@ -12,7 +12,7 @@ import (
 	"agent-sandboxing/core"
 )
 
-// cancelLimit is how long a cancelled or timed out command may take to be over.
+// cancelLimit is how long a cancelled command may take to be over.
 const cancelLimit = 2 * time.Second
 
 func commandCases() []testCase {
@@ -132,17 +132,13 @@ func runLog(t *testing.T, ws box) {
 }
 
 func runTimeout(t *testing.T, ws box) {
-	began := time.Now()
 	const timeout = 2 * time.Second // long enough for the first word on a busy machine
-	res, err := ws.Run(t.Context(), core.Command{Shell: "echo so far; sleep 60; echo never", Timeout: timeout})
+	res, err := ws.within(t, timeout+quickly, core.Command{Shell: "echo so far; sleep 60; echo never", Timeout: timeout})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !res.TimedOut || res.Exit < 128 || res.Signal == "" || string(res.Head) != "so far\n" {
 		t.Errorf("%+v, output %q", res, res.Head)
-	}
-	if took := time.Since(began); took > timeout+cancelLimit {
-		t.Errorf("took %v", took)
 	}
 	if got := ws.must(t, "echo next"); got != "next\n" {
 		t.Errorf("next command: %q", got)
@@ -161,12 +157,8 @@ func runCancel(t *testing.T, ws box) {
 		ended <- res
 	}()
 	waitFor(t, func() bool { _, err := ws.Stat(t.Context(), "started"); return err == nil })
-	began := time.Now()
 	cancel()
-	res := <-ended
-	if took := time.Since(began); took > cancelLimit {
-		t.Errorf("took %v", took)
-	}
+	res := soon(t, ended, cancelLimit)
 	if string(res.Head) != "so far\n" || res.TimedOut {
 		t.Errorf("output so far %q, timed out %t", res.Head, res.TimedOut)
 	}

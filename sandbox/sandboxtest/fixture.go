@@ -122,25 +122,35 @@ func (f *fixture) gitIn(t *testing.T, stdin []byte, args ...string) []byte {
 	return out
 }
 
-// spec describes the checkout of the fixture's base.
-func (f *fixture) spec() core.Checkout {
-	return core.Checkout{BaseSHA: f.base, Branch: "agent/0190-test", BaseRef: "main", RemoteURL: `https://example.com/o/r"\.git`}
+// pack is the checkout of the fixture's base, with everything that it needs.
+func (f *fixture) pack(t *testing.T) (core.Checkout, []byte) {
+	t.Helper()
+	data, index := Pack(t, f.dir, f.base)
+	return f.spec(index), data
 }
 
-// pack is everything that the base needs; with shallow, without the commits before it.
-func (f *fixture) pack(t *testing.T, shallow bool) []byte {
+// shallow is the same without the commits before it.
+func (f *fixture) shallow(t *testing.T) (core.Checkout, []byte) {
 	t.Helper()
-	if shallow {
-		objects := f.git(t, "rev-list", "--objects", "--no-object-names", f.base+"^{tree}")
-		return f.gitIn(t, []byte(f.base+"\n"+objects+"\n"), "pack-objects", "--stdout", "-q")
-	}
-	return f.gitIn(t, []byte(f.base+"\n"), "pack-objects", "--revs", "--stdout", "-q")
+	objects := f.git(t, "rev-list", "--objects", "--no-object-names", f.base+"^{tree}")
+	data, index := packed(t, f.dir, f.base+"\n"+objects+"\n")
+	spec := f.spec(index)
+	spec.Shallow = []string{f.base}
+	return spec, data
+}
+
+// fixtureBranch is the session's branch in a checkout of the fixture.
+const fixtureBranch = "agent/0190-test"
+
+func (f *fixture) spec(index int64) core.Checkout {
+	return core.Checkout{BaseSHA: f.base, Branch: fixtureBranch, BaseRef: "main", RemoteURL: `https://example.com/o/r"\.git`, IndexBytes: index}
 }
 
 // checkout makes the fixture's base the workspace's repository.
 func (ws box) checkout(t *testing.T, f *fixture) {
 	t.Helper()
-	if err := ws.Checkout(t.Context(), f.spec(), bytes.NewReader(f.pack(t, false))); err != nil {
+	spec, pack := f.pack(t)
+	if err := ws.Checkout(t.Context(), spec, bytes.NewReader(pack)); err != nil {
 		t.Fatalf("checkout: %v", err)
 	}
 }

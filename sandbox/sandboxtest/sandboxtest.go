@@ -2,11 +2,14 @@
 package sandboxtest
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"agent-sandboxing/core"
 )
@@ -80,6 +83,7 @@ func Attacks(t *testing.T, open Open, have ...Capability) {
 		{"processes", false, processAttacks()},
 		{"output", false, outputAttacks()},
 		{"poison", true, poisonAttacks()},
+		{"git", false, gitAttacks()},
 	} {
 		cases := slices.DeleteFunc(g.cases, func(c testCase) bool { return !count.runs(c.needs, have) })
 		if len(cases) == 0 {
@@ -161,6 +165,30 @@ func (ws box) must(t *testing.T, shell string) string {
 	out := string(res.Head) + string(res.Tail)
 	if res.Exit != 0 || res.Omitted != 0 {
 		t.Fatalf("%s: exit %d, %d bytes omitted, output %q", shell, res.Exit, res.Omitted, out)
+	}
+	return out
+}
+
+// within is the result of a command that has to be over before limit.
+func (ws box) within(t *testing.T, limit time.Duration, cmd core.Command) (core.CommandResult, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), limit, errors.New("it is not over in time"))
+	defer cancel()
+	res, err := ws.Run(ctx, cmd)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return res, err
+}
+
+// soon is what comes out of ch, which has to be before limit.
+func soon[T any](t *testing.T, ch <-chan T, limit time.Duration) (out T) {
+	t.Helper()
+	select {
+	case out = <-ch:
+	case <-time.After(limit):
+		t.Errorf("not over after %v", limit)
+		out = <-ch
 	}
 	return out
 }

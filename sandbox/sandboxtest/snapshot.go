@@ -16,7 +16,6 @@ func snapshotCases() []testCase {
 		{name: "snapshot has links modes and renames", needs: real, run: snapshotModes},
 		{name: "snapshot keeps ignored files only when they are tracked", run: snapshotIgnored},
 		{name: "snapshot adds nested repositories as plain files", run: snapshotNested},
-		{name: "snapshot runs nothing of the repository and keeps bytes", needs: real, run: snapshotTraps},
 		{name: "snapshot needs nothing of the repository's git", run: snapshotWithoutGit},
 		{name: "snapshot kills what still runs", needs: real, run: snapshotKills},
 		{name: "snapshot fails rather than leave a file out", needs: real, run: snapshotUnreadable},
@@ -99,21 +98,6 @@ func snapshotNested(t *testing.T, ws box) {
 	}
 	if diff := cmp.Diff([]string{"vendor/lib", "vendor/lib/inner"}, snap.NestedRepositories); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
-	}
-}
-
-func snapshotTraps(t *testing.T, ws box) {
-	f := newFixture(t)
-	ws.checkout(t, f)
-	ws.must(t, traps)
-	ws.write(t, map[string]string{"new.txt": "line\r\nline\n"})
-	f.put(t, map[string]string{"new.txt": "line\r\nline\n", ".gitattributes": "* filter=trap diff=trap text eol=crlf\n"})
-	want := f.tree(t)
-	if snap := ws.snapshot(t, f); snap.TreeSHA != want {
-		t.Errorf("-want +got\n%s", cmp.Diff(f.files(t, want), f.files(t, snap.TreeSHA)))
-	}
-	if out := ws.must(t, `ls "$HOME" | grep canary- || true`); out != "" {
-		t.Errorf("it ran %s", out)
 	}
 }
 

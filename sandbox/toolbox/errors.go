@@ -14,8 +14,10 @@ import (
 // maxDetail bounds a name of the toolbox in a message. Bytes.
 const maxDetail = 300
 
+const codeLost = "sandbox_lost"
+
 func lost(cause error) error {
-	return core.Fail(core.Unavailable, "sandbox_lost",
+	return core.Fail(core.Unavailable, codeLost,
 		"The connection to the sandbox ended. The workspace is kept; send another message to go on.").Because(cause)
 }
 
@@ -52,6 +54,7 @@ var wordings = map[wire.Code]wording{
 	wire.CheckoutExists:   {core.Conflict, "The workspace already holds files. A session's workspace is never reset."},
 	wire.CheckoutMissing:  {core.Conflict, "The workspace holds no checkout yet. It has to be made first."},
 	wire.CheckoutFailed:   {core.Unavailable, "The repository could not be checked out in the sandbox (step: {detail}). Try again; if it persists, see the server log."},
+	wire.SwitchFailed:     {core.Conflict, "The workspace is on another branch and could not be put back on the session's (step: {detail}). Start a new session from the base branch; the last captured diff stays readable here."},
 	wire.SnapshotFailed:   {core.Unavailable, "The work tree could not be recorded because of {detail}. Make that path readable, ignored or remove it, then try again."},
 	wire.CheckpointFailed: {core.Unavailable, "The work tree could not be saved because of {detail}. Make that path readable or remove it, then try again."},
 	wire.RestoreFailed:    {core.Unavailable, "The saved work tree could not be restored ({detail}). Start a new session from the base branch."},

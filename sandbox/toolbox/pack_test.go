@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"agent-sandboxing/core"
+	"agent-sandboxing/sandbox/sandboxtest"
 )
 
 // packed is a repository of one commit, ready for a checkout.
@@ -39,10 +40,9 @@ func newTree(t testing.TB, n int) *packed {
 func packOf(t testing.TB, files map[string][]byte) *packed {
 	t.Helper()
 	dir := t.TempDir()
-	git := func(stdin string, args ...string) []byte {
+	git := func(args ...string) []byte {
 		cmd := exec.CommandContext(t.Context(), "git", args...)
 		cmd.Dir = dir
-		cmd.Stdin = strings.NewReader(stdin)
 		cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull,
 			"GIT_AUTHOR_NAME=Test", "GIT_AUTHOR_EMAIL=test@example.com", "GIT_COMMITTER_NAME=Test", "GIT_COMMITTER_EMAIL=test@example.com")
 		out, err := cmd.Output()
@@ -51,7 +51,7 @@ func packOf(t testing.TB, files map[string][]byte) *packed {
 		}
 		return out
 	}
-	git("", "init", "-q", "-b", "main")
+	git("init", "-q", "-b", "main")
 	for name, text := range files {
 		file := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -61,11 +61,12 @@ func packOf(t testing.TB, files map[string][]byte) *packed {
 			t.Fatal(err)
 		}
 	}
-	git("", "add", "-A")
-	git("", "commit", "-qm", "one")
-	base := strings.TrimSpace(string(git("", "rev-parse", "HEAD")))
+	git("add", "-A")
+	git("commit", "-qm", "one")
+	base := strings.TrimSpace(string(git("rev-parse", "HEAD")))
+	data, index := sandboxtest.Pack(t, dir, base)
 	return &packed{
-		spec: core.Checkout{BaseSHA: base, Branch: "agent/x", BaseRef: "main", RemoteURL: "https://example.com/o/r"},
-		data: git(base+"\n", "pack-objects", "--revs", "--stdout", "-q"),
+		spec: core.Checkout{BaseSHA: base, Branch: "agent/x", BaseRef: "main", RemoteURL: "https://example.com/o/r", IndexBytes: index},
+		data: data,
 	}
 }

@@ -12,8 +12,8 @@ import (
 // maxNames bounds the paths in the answer of a snapshot or checkpoint.
 const maxNames = 20_000
 
-// Checkout makes the repository from one pack. Errors: checkout_exists, checkout_failed. pack must
-// end when ctx does.
+// Checkout makes the repository from one pack and its index. Errors: checkout_exists, checkout_failed.
+// pack must end when ctx does.
 func (c *Client) Checkout(ctx context.Context, spec core.Checkout, pack io.Reader) error {
 	shallow := shallowFile(spec.Shallow)
 	args := wire.CheckoutArgs{
@@ -22,6 +22,7 @@ func (c *Client) Checkout(ctx context.Context, spec core.Checkout, pack io.Reade
 		BaseRef:     spec.BaseRef,
 		RemoteURL:   spec.RemoteURL,
 		ShallowSize: int64(len(shallow)),
+		IndexSize:   spec.IndexBytes,
 	}
 	body := io.MultiReader(strings.NewReader(shallow), pack)
 	_, err := do[wire.CheckoutArgs, struct{}](ctx, c, c.work(request{verb: wire.VerbCheckout, body: body}), args)
@@ -54,6 +55,13 @@ func (c *Client) GitState(ctx context.Context) (core.GitState, error) {
 		return core.GitState{}, c.forged()
 	}
 	return core.GitState{Branch: res.Branch, Head: res.Head, Dirty: res.Dirty}, nil
+}
+
+// SwitchBranch puts a clean work tree on a branch, made where the work tree stands when it is missing.
+// Error: branch_switch_failed.
+func (c *Client) SwitchBranch(ctx context.Context, branch string) error {
+	_, err := do[wire.SwitchArgs, struct{}](ctx, c, c.work(request{verb: wire.VerbSwitch}), wire.SwitchArgs{Branch: branch})
+	return err
 }
 
 // Snapshot records the work tree and writes the objects that base lacks as one pack. Every other

@@ -3,6 +3,7 @@ package toolbox
 import (
 	"context"
 	"encoding/base64"
+	"fmt"
 	"regexp"
 	"time"
 
@@ -55,15 +56,38 @@ func (c *Client) Run(ctx context.Context, cmd core.Command) (core.CommandResult,
 		within: time.Duration(args.Timeout)*time.Millisecond + c.opts.Answer,
 		shape:  shape{bytes: base64.StdEncoding.EncodedLen(args.KeepHead+args.KeepTail) + 4<<10, values: 64},
 	}
+	began := time.Now()
 	res, err := do[wire.RunArgs, wire.RunResult](ctx, c, req, args)
 	if err != nil && ctx.Err() == nil {
-		return core.CommandResult{}, err
+		return core.CommandResult{}, c.outOfMemory(ctx, err, time.Since(began))
 	}
 	out, ok := commandResult(args, res)
 	if !ok {
 		return core.CommandResult{}, c.forged()
 	}
+	if err == nil && unexplained(out) && c.opts.OutOfMemory != nil {
+		out.MemoryLimit = c.opts.OutOfMemory(ctx, time.Since(began))
+		out.OOMKilled = out.MemoryLimit > 0
+	}
 	return out, err
+}
+
+// outOfMemory tells a sandbox that a command's hunger has ended from one that was lost otherwise.
+func (c *Client) outOfMemory(ctx context.Context, err error, within time.Duration) error {
+	if core.CodeOf(err) != codeLost || c.opts.OutOfMemory == nil {
+		return err
+	}
+	limit := c.opts.OutOfMemory(ctx, within)
+	if limit <= 0 {
+		return err
+	}
+	return core.Fail(core.Unavailable, codeLost, fmt.Sprintf(
+		"A command used all of the sandbox's memory (%d MiB), so that it ended. The workspace is kept; send another message to go on.", limit>>20)).Because(err)
+}
+
+// unexplained says that a command, or the last program of its shell, was killed and not by the toolbox.
+func unexplained(r core.CommandResult) bool {
+	return r.Exit == 137 && !r.OOMKilled && !r.TimedOut && !r.OverQuota && !r.HostFull
 }
 
 // commandResult checks what the toolbox said against what was asked.

@@ -9,9 +9,11 @@ package toolbox
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
+	"syscall"
 	"time"
 
 	"agent-sandboxing/core"
@@ -27,6 +29,9 @@ type Options struct {
 	// Work is what one that moves a whole work tree may take instead; 0 means 15 min.
 	Answer, Work time.Duration
 	Budget       Budget // of every command
+	// OutOfMemory is asked when a command was killed and the toolbox cannot tell why: the memory limit, in
+	// bytes, that the sandbox met within the last so long, 0 when it met none. Nil is never asked.
+	OutOfMemory func(ctx context.Context, within time.Duration) (limit int64)
 }
 
 // Budget is what the workspace may hold; a command that lets it grow above that is ended. 0 is no bound.
@@ -146,6 +151,18 @@ func (c *Client) Close() error {
 
 // Done is closed when the connection has ended.
 func (c *Client) Done() <-chan struct{} { return c.done }
+
+// Cut says that the connection ended because its stream did, and not because of what the toolbox sent
+// or left out: what is at the other end may go on.
+func (c *Client) Cut() bool {
+	err := c.Err()
+	for _, end := range []error{errGone, io.ErrUnexpectedEOF, syscall.EPIPE, syscall.ECONNRESET} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	return false
+}
 
 // Err says why the connection ended, nil while it stands.
 func (c *Client) Err() error {

@@ -140,14 +140,18 @@ func (s *Server) updatePull(w http.ResponseWriter, r *http.Request, c caller, re
 		return invalid(object{"resource": "Issue", "field": "body", "code": "custom", "message": "body is too long (maximum is 65536 characters)"})
 	}
 	if ask.Base != nil {
-		if _, err := s.branch(r.Context(), repo.ID, *ask.Base); err != nil {
+		base, err := s.branch(r.Context(), repo.ID, *ask.Base)
+		if err != nil {
 			return invalid(object{"resource": "PullRequest", "field": "base", "code": "invalid"})
+		}
+		if n, err := s.ahead(r.Context(), repo.ID, base, p.HeadSHA); err != nil || n == 0 {
+			return invalid(object{"resource": "PullRequest", "field": "base", "code": "custom", "message": fmt.Sprintf("There are no new commits between base branch '%s' and head branch '%s'", *ask.Base, p.Head)})
 		}
 	}
 	reopen := ask.State != nil && *ask.State == "open" && p.Closed
 	if reopen {
 		head, err := s.branch(r.Context(), repo.ID, p.Head)
-		if err != nil || head != p.HeadSHA || p.MergeSHA != "" {
+		if _, baseErr := s.branch(r.Context(), repo.ID, p.Base); err != nil || baseErr != nil || head != p.HeadSHA || p.MergeSHA != "" {
 			return invalid(object{"resource": "PullRequest", "field": "state", "code": "custom", "message": "state cannot be changed. The " + p.Head + " branch was force-pushed or recreated."})
 		}
 	}
@@ -205,7 +209,7 @@ func (s *Server) pullOf(r *http.Request, repo repository) (pull, error) {
 }
 
 // pulls returns a repository's pull requests by number, after following their branches: a moved head
-// is taken over, a deleted one closes.
+// is taken over, a deleted one closes, and so does a deleted base.
 func (s *Server) pulls(ctx context.Context, repo repository) ([]pull, error) {
 	refs, err := s.branches(ctx, repo.ID, "")
 	if err != nil {
@@ -228,7 +232,7 @@ func (s *Server) pulls(ctx context.Context, repo repository) ([]pull, error) {
 		head := heads[p.Head]
 		switch {
 		case p.Closed:
-		case head == "":
+		case head == "" || heads[p.Base] == "":
 			p.Closed, p.ClosedAt, p.UpdatedAt = true, s.now(), s.now()
 		case head != p.HeadSHA:
 			p.HeadSHA, p.UpdatedAt = head, s.now()

@@ -139,13 +139,17 @@ func (s *Server) getCommit(w http.ResponseWriter, r *http.Request, c caller, rep
 	if err != nil {
 		return fail(http.StatusUnprocessableEntity, "No commit found for SHA: "+r.PathValue("ref"))
 	}
-	return reply(w, http.StatusOK, object{
+	return reply(w, http.StatusOK, s.commitJSON(r, repo, commit))
+}
+
+func (s *Server) commitJSON(r *http.Request, repo repository, commit gitCommit) object {
+	return object{
 		"sha": commit.SHA, "node_id": "C_" + commit.SHA, "url": s.repoAPI(r, repo) + "/commits/" + commit.SHA,
 		"html_url":     origin(r) + "/" + repo.fullName() + "/commit/" + commit.SHA,
 		"comments_url": s.repoAPI(r, repo) + "/commits/" + commit.SHA + "/comments",
 		"commit":       s.gitCommitJSON(r, repo, commit), "author": nil, "committer": nil,
 		"parents": s.parentsJSON(r, repo, commit), "files": []object{},
-	})
+	}
 }
 
 // getPermission tells an installation what a person may do.

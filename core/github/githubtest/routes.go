@@ -48,6 +48,7 @@ func (s *Server) routes() http.Handler {
 		"GET /git/commits/{sha}":                s.getGitCommit,
 		"GET /commits/{ref...}":                 s.getCommit,
 		"GET /collaborators/{login}/permission": s.getPermission,
+		"GET /compare/{basehead...}":            s.compare,
 		"GET /pulls":                            s.listPulls,
 		"POST /pulls":                           s.createPull,
 		"GET /pulls/{number}":                   s.getPull,

@@ -3,9 +3,11 @@
 package mirrortest
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/pem"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -28,26 +30,49 @@ type Server struct {
 	mu      sync.Mutex
 	live    map[string]core.TokenPurpose
 	minted  []string
+	refused []string
 	onAuth  func(r *http.Request)
 	fault   func(w http.ResponseWriter, r *http.Request) bool
 	MintErr error
+	Age     time.Duration // of the tokens that Mint hands out
 }
 
 // NewServer starts one that ends with the test.
 func NewServer(tb testing.TB) *Server {
+	tb.Helper()
+	return serve(tb, httptest.NewServer)
+}
+
+// NewTLSServer starts one whose certificate only CAFile makes trusted.
+func NewTLSServer(tb testing.TB) *Server {
+	tb.Helper()
+	return serve(tb, httptest.NewTLSServer)
+}
+
+// CAFile writes the authority of a TLS server's certificate and returns its path.
+func (s *Server) CAFile(tb testing.TB) string {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), "ca.pem")
+	must(tb, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600))
+	return path
+}
+
+func serve(tb testing.TB, start func(http.Handler) *httptest.Server) *Server {
 	tb.Helper()
 	s := &Server{Root: tb.TempDir(), live: map[string]core.TokenPurpose{}}
 	backend := &cgi.Handler{
 		Path: filepath.Join(Git(tb, "", "--exec-path"), "git-http-backend"),
 		Env: []string{
 			"GIT_PROJECT_ROOT=" + s.Root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=app",
-			"GIT_CONFIG_COUNT=3", "GIT_CONFIG_KEY_0=http.receivepack", "GIT_CONFIG_VALUE_0=true",
+			"GIT_CONFIG_COUNT=5", "GIT_CONFIG_KEY_0=http.receivepack", "GIT_CONFIG_VALUE_0=true",
 			"GIT_CONFIG_KEY_1=safe.directory", "GIT_CONFIG_VALUE_1=*",
 			"GIT_CONFIG_KEY_2=uploadpack.allowAnySHA1InWant", "GIT_CONFIG_VALUE_2=true",
+			"GIT_CONFIG_KEY_3=core.bigFileThreshold", "GIT_CONFIG_VALUE_3=1m",
+			"GIT_CONFIG_KEY_4=receive.unpackLimit", "GIT_CONFIG_VALUE_4=1",
 		},
 		InheritEnv: []string{"PATH"},
 	}
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.Server = start(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		onAuth, fault := s.onAuth, s.fault
 		s.mu.Unlock()
@@ -106,7 +131,7 @@ func (s *Server) Mint(_ context.Context, _ core.Repository, purpose core.TokenPu
 	value := "ghs_" + hex.EncodeToString(random)
 	s.live[value] = purpose
 	s.minted = append(s.minted, value)
-	return core.RepoToken{Value: value, Purpose: purpose, ExpiresAt: time.Now().Add(time.Hour)}, nil
+	return core.RepoToken{Value: value, Purpose: purpose, MintedAt: time.Now().Add(-s.Age), ExpiresAt: time.Now().Add(time.Hour)}, nil
 }
 
 // Revoke ends a token.
@@ -116,11 +141,18 @@ func (s *Server) Revoke(_ context.Context, token core.RepoToken) {
 	delete(s.live, token.Value)
 }
 
-// Live counts the tokens that were minted and not revoked.
-func (s *Server) Live() int {
+// Refused notes a token that the mirror was refused with.
+func (s *Server) Refused(token core.RepoToken) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.live)
+	s.refused = append(s.refused, token.Value)
+}
+
+// RefusedTokens lists them.
+func (s *Server) RefusedTokens() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string{}, s.refused...)
 }
 
 // Minted lists every token that there ever was.
@@ -162,6 +194,18 @@ func (s *Server) Commit(tb testing.TB, repo core.Repository, branch string, file
 	sha := run(args...)
 	run("update-ref", "refs/heads/"+branch, sha)
 	return sha
+}
+
+// Plant puts objects into a repository as they are, moves a branch to one of them, and returns it.
+func (s *Server) Plant(tb testing.TB, repo core.Repository, branch, head string, o *Objects) string {
+	tb.Helper()
+	cmd := exec.Command("git", "-c", "core.bigFileThreshold=1m", "--git-dir="+s.Dir(repo), "index-pack", "--stdin") //nolint:noctx // ends with its input
+	cmd.Env, cmd.Stdin = environ(), bytes.NewReader(o.Pack())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		tb.Fatalf("plant: %v\n%s", err, out)
+	}
+	Git(tb, "", "--git-dir="+s.Dir(repo), "update-ref", "refs/heads/"+branch, head)
+	return head
 }
 
 // WriteFiles writes a tree in the notation of Commit.

@@ -34,6 +34,14 @@ func NewWorkspace(tb testing.TB) *Workspace {
 	return &Workspace{Dir: filepath.Join(dir, "repo"), snap: filepath.Join(dir, "snap.git")}
 }
 
+// Base is the commit that it was checked out at.
+func (w *Workspace) Base() string { return w.base }
+
+// OpenWorkspace is the workspace whose work tree another process has checked out at base.
+func OpenWorkspace(dir, base string) *Workspace {
+	return &Workspace{Dir: dir, snap: filepath.Join(filepath.Dir(dir), "snap.git"), base: base}
+}
+
 // Checkout builds the repository from the pack as a sandbox does.
 func (w *Workspace) Checkout(ctx context.Context, spec core.Checkout, pack io.Reader) error {
 	w.base = spec.BaseSHA
@@ -46,7 +54,20 @@ func (w *Workspace) Checkout(ctx context.Context, spec core.Checkout, pack io.Re
 			return err
 		}
 	}
-	if _, err := w.git(ctx, pack, nil, at, "index-pack", "--stdin", "--strict"); err != nil {
+	base := filepath.Join(w.Dir, ".git/objects/pack/pack-"+spec.BaseSHA)
+	for _, part := range []struct {
+		suffix string
+		from   io.Reader
+	}{{".idx", io.LimitReader(pack, spec.IndexBytes)}, {".pack", pack}} {
+		data, err := io.ReadAll(part.from)
+		if err == nil {
+			err = os.WriteFile(base+part.suffix, data, 0o644)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if _, err := w.git(ctx, nil, nil, at, "verify-pack", base+".pack"); err != nil {
 		return err
 	}
 	for _, args := range [][]string{

@@ -42,7 +42,7 @@ func (s *server) answer(ctx context.Context, head wire.Call[json.RawMessage], c 
 		return wire.KillResult{Killed: killed}, nil
 	case wire.VerbNetwork:
 		return with(head, func(a wire.NetworkArgs) (any, error) { return struct{}{}, s.network.open(c.session, a) })
-	case wire.VerbCheckout, wire.VerbGitState, wire.VerbSnapshot, wire.VerbCheckpoint, wire.VerbRestore:
+	case wire.VerbCheckout, wire.VerbGitState, wire.VerbSwitch, wire.VerbSnapshot, wire.VerbCheckpoint, wire.VerbRestore:
 		return s.platform(ctx, head, c)
 	}
 	return nil, wire.Fail(wire.BadRequest, string(head.Verb))
@@ -61,6 +61,8 @@ func (s *server) platform(ctx context.Context, head wire.Call[json.RawMessage], 
 		return with(head, func(a wire.CheckoutArgs) (any, error) { return struct{}{}, tree.checkout(ctx, a, c.body(ctx)) })
 	case wire.VerbGitState:
 		return tree.state(ctx)
+	case wire.VerbSwitch:
+		return with(head, func(a wire.SwitchArgs) (any, error) { return struct{}{}, tree.switchTo(ctx, a) })
 	case wire.VerbSnapshot:
 		return tree.snapshot(ctx, c.writer(ctx))
 	case wire.VerbCheckpoint:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path"
 	"strings"
 
@@ -19,12 +20,12 @@ const maxShallow = 1 << 20
 // the bytes that it has, whatever .gitattributes says.
 const rawAttributes = "* -text -ident -filter -working-tree-encoding\n"
 
-// checkout makes the repository from body: the shallow file and then one pack. What an earlier
-// attempt left unfinished is removed; a finished one is never touched again.
+// checkout makes the repository from body: the shallow file, the index of a pack, and the pack. What
+// an earlier attempt left unfinished is removed; a finished one is never touched again.
 func (w worktree) checkout(ctx context.Context, a wire.CheckoutArgs, body io.ReadCloser) error {
 	if !isSHA1(a.BaseSHA) || !isRefName(a.Branch) || !isRefName(a.BaseRef) || a.RemoteURL == "" ||
 		strings.ContainsFunc(a.RemoteURL, func(r rune) bool { return r < ' ' || r == 0x7f }) ||
-		a.ShallowSize < 0 || a.ShallowSize > maxShallow {
+		a.ShallowSize < 0 || a.ShallowSize > maxShallow || a.IndexSize <= 0 {
 		return wire.Fail(wire.BadRequest, "checkout")
 	}
 	if err := w.clear(); err != nil {
@@ -38,20 +39,18 @@ func (w worktree) checkout(ctx context.Context, a wire.CheckoutArgs, body io.Rea
 		name string
 		do   func() error
 	}{
-		{"mark", func() error { return w.put(startedFile, a.BaseSHA+"\n", 0o666) }},
+		{"mark", func() error { return w.put(startedFile, a.BaseSHA+"\n") }},
 		{"objects", func() error {
 			return w.makeGitDir(baseGit, gitDir{bare: true, head: "refs/heads/base", refs: map[string]string{"refs/heads/base": a.BaseSHA}, shallow: string(shallow)})
 		}},
-		{"index-pack", func() error {
-			return w.git(ctx, "index-pack", gitCall{dir: baseGit, args: []string{"index-pack", "--stdin"}, stdin: body, stdout: io.Discard})
-		}},
+		{"pack", func() error { return w.takePack(body, a) }},
 		{"repository", func() error { return w.makeGitDir("repo/.git", repositoryOf(a, string(shallow))) }},
 		{"link", func() error { return w.linkPacks() }},
 		{"read-tree", func() error {
 			work := path.Join(w.files.layout.Workspace, "repo")
 			return w.git(ctx, "read-tree", gitCall{dir: "repo/.git", cwd: "repo", args: []string{"read-tree", "-m", "-u", a.BaseSHA}, env: []string{"GIT_WORK_TREE=" + work}})
 		}},
-		{"finish", func() error { return w.put(baseFile, a.BaseSHA+"\n", 0o666) }},
+		{"finish", func() error { return w.put(baseFile, a.BaseSHA+"\n") }},
 	}
 	for _, s := range steps {
 		err := s.do()
@@ -142,7 +141,7 @@ func (w worktree) makeGitDir(dir string, g gitDir) error {
 		}
 	}
 	for name, text := range files {
-		if err := w.put(path.Join(dir, name), text, 0o666); err != nil {
+		if err := w.put(path.Join(dir, name), text); err != nil {
 			return err
 		}
 	}
@@ -158,6 +157,26 @@ func (g gitDir) config() string {
 		fmt.Fprintf(&b, "[remote \"origin\"]\n\turl = \"%s\"\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n", quoted)
 	}
 	return b.String()
+}
+
+// takePack writes an index and the pack that it belongs to. Git holds the checksums of the two against
+// each other when it opens them, so that half a pack is never taken for one.
+func (w worktree) takePack(body io.Reader, a wire.CheckoutArgs) error {
+	name := path.Join(baseGit, "objects/pack/pack-"+a.BaseSHA)
+	for _, part := range []struct {
+		suffix string
+		from   io.Reader
+	}{{".idx", io.LimitReader(body, a.IndexSize)}, {".pack", body}} {
+		file, err := w.files.workspace.OpenFile(name+part.suffix, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o444)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(file, part.from)
+		if err := errors.Join(err, file.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // linkPacks gives the repository the base's objects. Removing them there leaves ours.

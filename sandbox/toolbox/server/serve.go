@@ -69,6 +69,7 @@ func (s *server) readLoop(ctx context.Context, frames *wire.Reader, work *sync.W
 				s.out.hello(wire.Frame{Type: wire.HelloOK, Payload: wire.HelloPayload(nonce, wire.Version)})
 			}
 		case !client.ended():
+			client.alarm.Reset(maxSilence)
 			if client.accept(requests, f) != nil {
 				client.broken()
 			}

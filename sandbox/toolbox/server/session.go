@@ -6,11 +6,16 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	"agent-sandboxing/sandbox/toolbox/wire"
 )
 
 var errProtocol = errors.New("the client broke the protocol")
+
+// maxSilence is how long a client may say nothing. It sends a ping every 5 s, so that it is gone then,
+// and its commands with it: what held the stream may have died without closing it.
+const maxSilence = time.Minute
 
 // session is one client's requests.
 type session struct {
@@ -18,6 +23,7 @@ type session struct {
 	seal   wire.Seal
 	done   <-chan struct{} // closed by end
 	end    context.CancelFunc
+	alarm  *time.Timer     // ends it after maxSilence
 	work   *sync.WaitGroup // of Serve, which waits for every handler
 
 	mu     sync.Mutex
@@ -28,13 +34,18 @@ type session struct {
 // newSession also returns the context of its requests.
 func (s *server) newSession(ctx context.Context, work *sync.WaitGroup, seal wire.Seal) (*session, context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
+	alarm := time.AfterFunc(maxSilence, cancel)
 	return &session{
 		server: s,
 		seal:   seal,
 		done:   ctx.Done(),
-		end:    cancel,
-		work:   work,
-		calls:  map[uint32]*call{},
+		end: func() {
+			alarm.Stop()
+			cancel()
+		},
+		alarm: alarm,
+		work:  work,
+		calls: map[uint32]*call{},
 	}, ctx
 }
 

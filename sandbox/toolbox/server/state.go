@@ -25,14 +25,7 @@ func (w worktree) state(ctx context.Context) (any, error) {
 	}
 	defer root.Close()
 	state := wire.GitState{Dirty: true}
-	head := strings.TrimSpace(readGitFile(root, "HEAD"))
-	if ref, ok := strings.CutPrefix(head, "ref: "); ok {
-		if branch, ok := strings.CutPrefix(ref, "refs/heads/"); ok && isRefName(branch) {
-			state.Branch, state.Head = branch, resolveRef(root, ref)
-		}
-	} else if isSHA1(head) {
-		state.Head = head
-	}
+	state.Branch, state.Head = headOf(root)
 	if state.Head == "" {
 		return state, nil
 	}
@@ -46,6 +39,21 @@ func (w worktree) state(ctx context.Context) (any, error) {
 	}
 	state.Dirty = !tree.equal(found.leaves)
 	return state, nil
+}
+
+// headOf is the branch that HEAD names, "" when there is none, and its commit, "" when there is none.
+func headOf(root *os.Root) (branch, commit string) {
+	head := strings.TrimSpace(readGitFile(root, "HEAD"))
+	if ref, ok := strings.CutPrefix(head, "ref: "); ok {
+		if branch, ok := strings.CutPrefix(ref, "refs/heads/"); ok && isRefName(branch) {
+			return branch, resolveRef(root, ref)
+		}
+		return "", ""
+	}
+	if isSHA1(head) {
+		return "", head
+	}
+	return "", ""
 }
 
 // equal says whether the tree has exactly these leaves.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"io/fs"
 	"os"
 	"path"
 	"strings"
@@ -137,14 +136,14 @@ func (t *baseTree) has(name string, folder bool) bool {
 }
 
 // put writes a small file of the platform's, in one step.
-func (w worktree) put(name, text string, perm fs.FileMode) error {
+func (w worktree) put(name, text string) error {
 	root := w.files.workspace
 	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
 	}
 	temp := name + ".new"
 	_ = root.RemoveAll(temp)
-	if err := root.WriteFile(temp, []byte(text), perm); err != nil {
+	if err := root.WriteFile(temp, []byte(text), 0o666); err != nil {
 		return err
 	}
 	return root.Rename(temp, name)

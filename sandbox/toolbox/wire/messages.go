@@ -14,6 +14,7 @@ const (
 	VerbSearch     Verb = "search"     // SearchArgs → SearchResult
 	VerbCheckout   Verb = "checkout"   // CheckoutArgs, Data → nothing
 	VerbGitState   Verb = "git_state"  // nothing → GitState
+	VerbSwitch     Verb = "switch"     // SwitchArgs → nothing
 	VerbSnapshot   Verb = "snapshot"   // nothing → Data, SnapshotResult
 	VerbCheckpoint Verb = "checkpoint" // CheckpointArgs → Data, CheckpointResult
 	VerbRestore    Verb = "restore"    // RestoreArgs, Data → nothing
@@ -62,6 +63,7 @@ const (
 	CheckoutExists   Code = "checkout_exists"
 	CheckoutMissing  Code = "checkout_missing"
 	CheckoutFailed   Code = "checkout_failed"
+	SwitchFailed     Code = "branch_switch_failed"
 	SnapshotFailed   Code = "snapshot_failed"
 	CheckpointFailed Code = "checkpoint_failed"
 	RestoreFailed    Code = "restore_failed"
@@ -214,14 +216,20 @@ type SearchResult struct {
 	Ignored bool         `json:"ignored,omitempty"`
 }
 
+// SwitchArgs asks for a work tree on a branch.
+type SwitchArgs struct {
+	Branch string `json:"branch"`
+}
+
 // CheckoutArgs describes the repository to make from the data that follows.
 type CheckoutArgs struct {
 	BaseSHA   string `json:"base_sha"`
 	Branch    string `json:"branch"`
 	BaseRef   string `json:"base_ref"`
 	RemoteURL string `json:"remote_url"`
-	// ShallowSize is the length of the shallow file that precedes the pack in the data. Bytes.
+	// The data is the shallow file, the index of the pack, and the pack. Bytes of the first two.
 	ShallowSize int64 `json:"shallow_size,omitempty"`
+	IndexSize   int64 `json:"index_size"`
 }
 
 // GitState is what the repository says of itself.

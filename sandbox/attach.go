@@ -10,48 +10,40 @@ import (
 	"agent-sandboxing/sandbox/toolbox"
 )
 
-// start attaches to a container and then starts it, when the host has room for it.
-func (p *provision) start(ctx context.Context) (*toolbox.Client, error) {
-	started, err := p.room(ctx)
+// Attach speaks to the toolbox of a container that runs. Only one may at a time: whoever holds the
+// session's lease, or has made the container.
+func Attach(ctx context.Context, r Runtime, ref string, o toolbox.Options) (*toolbox.Client, error) {
+	stream, err := r.Attach(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	defer started()
-	ws, err := p.attach(ctx, func(ctx context.Context) error { return p.runtime.Start(ctx, p.box.RuntimeRef) })
-	if err == nil {
-		p.hear(ctx, ws)
-	}
-	return ws, err
+	return toolbox.Dial(ctx, stream, o)
 }
 
-func (p *provision) attach(ctx context.Context, start func(context.Context) error) (*toolbox.Client, error) {
-	stream, err := p.runtime.Attach(ctx, p.box.RuntimeRef)
+// Launch starts a container and speaks to its toolbox, to which it is attached before. Error:
+// start_failed, which says what the container said, or image_unsupported.
+func Launch(ctx context.Context, r Runtime, ref string, o toolbox.Options) (*toolbox.Client, error) {
+	stream, err := r.Attach(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	if err := start(ctx); err != nil {
+	if err := r.Start(ctx, ref); err != nil {
 		_ = stream.Close()
 		return nil, err
 	}
-	ws, err := toolbox.Dial(ctx, stream, toolbox.Options{Budget: p.budget()})
+	ws, err := toolbox.Dial(ctx, stream, o)
 	if err != nil && ctx.Err() == nil {
-		err = p.explain(ctx, stream.Stderr(), err)
+		err = explain(ctx, r, ref, stream.Stderr(), err)
 	}
 	return ws, err
-}
-
-// budget is what the toolbox holds the workspace to. The kernel's quota, where there is one, is the same
-// and comes first.
-func (s *Service) budget() toolbox.Budget {
-	return toolbox.Budget{Bytes: s.limits.DiskBytes, Entries: s.limits.Inodes, MinFree: s.reserve / 8}
 }
 
 // maxReason bounds what a message quotes of a container that did not start. Bytes.
 const maxReason = 300
 
 // explain says why a container's toolbox did not answer, when the container itself can tell.
-func (p *provision) explain(ctx context.Context, stderr []byte, cause error) error {
-	there, err := p.runtime.Inspect(ctx, p.box.RuntimeRef)
+func explain(ctx context.Context, r Runtime, ref string, stderr []byte, cause error) error {
+	there, err := r.Inspect(ctx, ref)
 	if err != nil || there.Running {
 		return cause
 	}
