@@ -52,9 +52,9 @@ func TestPublish_ACancelHoldsBeforeThePushAndNotAfterIt(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			o := w.options
 			o.Mirror = cancelling{w.mirror, cancel, at}
-			before := w.unrevoked()
+			before := w.unrevoked(t)
 			_, err = publish.New(o).Publish(ctx, claim, *claim.Publication, ws)
-			if got := w.unrevoked(); got != before {
+			if got := w.unrevoked(t); got != before {
 				t.Errorf("%d tokens were not given back", got-before)
 			}
 			if err := w.store.Release(t.Context(), claim.Lease); err != nil {

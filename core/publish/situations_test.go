@@ -383,11 +383,11 @@ func TestPublish_EverySituation(t *testing.T) {
 			if row.meet != nil {
 				row.meet(t, x)
 			}
-			minted, head := x.unrevoked(), x.branchHead(t)
+			minted, head := x.unrevoked(t), x.branchHead(t)
 			id := x.askFor(t, x.s, x.p, x.paths)
 			result, err := x.serve(t, x.options, x.s, x.ws)
 			x.github.ClearFaults()
-			if got := x.unrevoked(); !row.noToken && got > minted {
+			if got := x.unrevoked(t); !row.noToken && got > minted {
 				t.Errorf("%d tokens were not given back", got-minted)
 			}
 			if row.code == "" && (err != nil || result.Outcome != row.outcome) {
