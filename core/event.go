@@ -286,7 +286,7 @@ type PullRequestChanged struct {
 	LeftOut       []string      `json:"left_out,omitempty"`
 }
 
-// PullRequestMoved: a publish found that people had closed or merged the pull request, or opened it again (types
+// PullRequestMoved: people had closed or merged the pull request on GitHub, or opened it again (types
 // pull_request_closed, pull_request_merged, pull_request_reopened).
 type PullRequestMoved struct {
 	State  string `json:"-"` // open, closed, merged

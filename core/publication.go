@@ -122,4 +122,5 @@ type PullRequest struct {
 	Title     string // as we wrote it last; from GitHub's API: as it stands there
 	Body      string // only from GitHub's API, never stored
 	UpdatedAt time.Time
+	StaleAt   time.Time // when GitHub said last that it changed; zero when it was read since
 }

@@ -58,6 +58,9 @@ func (h *Handlers) PublishPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := h.Chat.LookAtPull(c.Request().Context(), user(c), id); err != nil {
+		return err
+	}
 	v, err := h.view(c, id, 0)
 	if err != nil {
 		return err

@@ -107,6 +107,9 @@ func (h *Handlers) showSession(c echo.Context, status int, id core.SessionID, t 
 	if err != nil {
 		return err
 	}
+	if err := h.Chat.LookAtPull(c.Request().Context(), user(c), id); err != nil {
+		return err
+	}
 	v, err := h.view(c, id, before)
 	if err != nil {
 		return err

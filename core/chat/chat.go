@@ -104,6 +104,8 @@ type Store interface {
 	LatestDiffID(ctx context.Context, id core.SessionID) (core.ArtifactID, error)
 	// PullRequest is the session's pull request, nil when there is none.
 	PullRequest(ctx context.Context, id core.SessionID) (*core.PullRequest, error)
+	// PullRequestRead keeps what GitHub says of it, with an event when its state is another one.
+	PullRequestRead(ctx context.Context, session core.SessionID, p core.PullRequest) error
 	Publication(ctx context.Context, session core.SessionID, id core.PublicationID) (core.Publication, error)
 	// CancelPublication ends an attempt of which nothing was sent, or asks its worker to; Conflict
 	// publish_not_waiting when it is over, publish_sent when it is too late.
@@ -136,6 +138,8 @@ type GitHub interface {
 	BranchesNamed(ctx context.Context, t core.UserToken, repo core.Repository, prefix string) ([]core.Branch, error)
 	// Branch resolves one branch with its commit's subject. not_found, empty_repository.
 	Branch(ctx context.Context, t core.UserToken, repo core.Repository, name string) (core.Branch, error)
+	// PullRequest reads one of the repository.
+	PullRequest(ctx context.Context, t core.UserToken, repo core.Repository, number int) (core.PullRequest, error)
 	// InstallURL is where the App is installed on another account.
 	InstallURL(appSlug string) string
 }

@@ -24,6 +24,7 @@ type bench struct {
 	chat         *chat.Service
 	store        *store.Store
 	github       *githubtest.Server
+	url          string // of the stand-in
 	user         core.User
 	installation core.InstallationID
 	repository   core.RepositoryID
@@ -65,7 +66,7 @@ func setup(t *testing.T, change ...func(*chat.Options)) bench {
 	}
 	config := gh.Config()
 	b := bench{
-		store: storetest.New(t), github: gh,
+		store: storetest.New(t), github: gh, url: standIn.URL,
 		installation: core.InstallationID(installation), repository: core.RepositoryID(repo),
 	}
 	o := chat.Options{

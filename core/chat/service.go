@@ -61,6 +61,7 @@ type Service struct {
 
 	accounts     *recent[core.UserID, core.Accounts]
 	repositories *recent[listKey, []core.Repository] // whole lists
+	pulls        *recent[core.SessionID, time.Time]  // the mark that was seen when it was read
 	located      *recent[repositoryKey, core.Repository]
 	pages        *recent[repositoryKey, int] // of the list, on which a repository was last
 	branches     *recent[repositoryKey, scan]
@@ -103,6 +104,7 @@ func New(o Options) *Service {
 		maxSteps:     o.MaxSteps,
 		accounts:     newRecent[core.UserID, core.Accounts](listTTL),
 		repositories: newRecent[listKey, []core.Repository](listTTL),
+		pulls:        newRecent[core.SessionID, time.Time](listTTL),
 		located:      newRecent[repositoryKey, core.Repository](listTTL),
 		pages:        newRecent[repositoryKey, int](pagesTTL),
 		branches:     newRecent[repositoryKey, scan](listTTL),

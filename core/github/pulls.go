@@ -44,7 +44,7 @@ func (a *App) FindPullRequests(ctx context.Context, token core.RepoToken, repo c
 		if p.GetHead().GetRef() != branch || p.GetHead().GetRepo().GetID() != int64(repo.ID) || p.GetBase().GetRepo().GetID() != int64(repo.ID) {
 			continue
 		}
-		pr, err := a.pullRequest(p)
+		pr, err := pullRequest(a.bases, p)
 		if err != nil {
 			return nil, unavailable().Because(err)
 		}
@@ -189,19 +189,40 @@ func (a *App) edit(ctx context.Context, client *gh.Client, repo core.Repository,
 	return a.checked(p, repo, "")
 }
 
-// checked makes sure that the answer is about our repository and, when it is given, our head.
-func (a *App) checked(p *gh.PullRequest, repo core.Repository, head string) (core.PullRequest, error) {
-	if p.GetBase().GetRepo().GetID() != int64(repo.ID) || head != "" && p.GetHead().GetRef() != head {
-		return core.PullRequest{}, unavailable().Because(errors.New("the answer is about another pull request"))
+// PullRequest reads one with the person's token.
+func (u *User) PullRequest(ctx context.Context, t core.UserToken, repo core.Repository, number int) (core.PullRequest, error) {
+	client, err := u.client(t)
+	if err != nil {
+		return core.PullRequest{}, err
 	}
-	pr, err := a.pullRequest(p)
+	p, _, err := client.PullRequests.Get(ctx, repo.Owner, repo.Name, number)
+	if err != nil {
+		return core.PullRequest{}, classify(ctx, err, byPerson, u.now())
+	}
+	pr, err := pullRequest(u.bases, p)
+	if err == nil && (pr.Number != number || p.GetBase().GetRepo().GetID() != int64(repo.ID)) {
+		err = errors.New("the answer is about another pull request")
+	}
 	if err != nil {
 		return core.PullRequest{}, unavailable().Because(err)
 	}
 	return pr, nil
 }
 
-func (a *App) pullRequest(p *gh.PullRequest) (core.PullRequest, error) {
+// checked makes sure that the answer is about our repository and, when it is given, our head.
+func (a *App) checked(p *gh.PullRequest, repo core.Repository, head string) (core.PullRequest, error) {
+	if p.GetBase().GetRepo().GetID() != int64(repo.ID) || head != "" && p.GetHead().GetRef() != head {
+		return core.PullRequest{}, unavailable().Because(errors.New("the answer is about another pull request"))
+	}
+	pr, err := pullRequest(a.bases, p)
+	if err != nil {
+		return core.PullRequest{}, unavailable().Because(err)
+	}
+	return pr, nil
+}
+
+// pullRequest believes an answer only when it names one that can exist.
+func pullRequest(b Bases, p *gh.PullRequest) (core.PullRequest, error) {
 	state := p.GetState()
 	if p.MergedAt != nil || p.GetMerged() {
 		state = "merged"
@@ -213,7 +234,7 @@ func (a *App) pullRequest(p *gh.PullRequest) (core.PullRequest, error) {
 	switch {
 	case pr.Number <= 0 || !validSHA(pr.HeadSHA):
 		return core.PullRequest{}, errors.New("a pull request without number or head")
-	case !strings.HasPrefix(pr.URL, a.bases.Web+"/"):
+	case !strings.HasPrefix(pr.URL, b.Web+"/"):
 		return core.PullRequest{}, errors.New("a pull request on another site")
 	case state != "open" && state != "closed" && state != "merged":
 		return core.PullRequest{}, errors.New("a pull request in an unknown state")

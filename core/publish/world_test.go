@@ -223,13 +223,10 @@ func (w *world) must(t *testing.T, s core.ChatSession, ws *mirrortest.Workspace,
 // git reads the stand-in's repository.
 func (w *world) git(t *testing.T, args ...string) string {
 	t.Helper()
-	dir := t.TempDir()
-	token, err := w.app.Mint(t.Context(), w.repo, core.TokenRead)
+	dir, err := w.github.GitDir(fullName)
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := strings.Replace(w.app.GitURL(w.repo), "://", "://x-access-token:"+token.Value+"@", 1)
-	mirrortest.Git(t, "", "clone", "--quiet", "--mirror", address, dir)
 	return mirrortest.Git(t, "", append([]string{"--git-dir=" + dir}, args...)...)
 }
 

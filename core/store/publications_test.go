@@ -173,3 +173,47 @@ func TestRequestPublish_KeepsTheChosenPaths(t *testing.T) {
 		t.Errorf("of another session: %v, %v", got, err)
 	}
 }
+
+func TestPullRequestRead_TellsOfAnotherState(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	session := storetest.Session(t, s, storetest.User(t, s).ID)
+	claim := storetest.Claim(t, s)
+	pr := core.PullRequest{Number: 7, URL: "https://github.com/o/r/pull/7", State: core.PullOpen, Draft: true, HeadSHA: storetest.BaseSHA, Base: "main", Title: "T", Behind: 2}
+	must(t, s.SavePullRequest(t.Context(), claim.Lease, pr))
+	stale := func() core.PullRequest {
+		t.Helper()
+		storetest.Exec(t, s, `UPDATE pull_requests SET stale_at = clock_timestamp()`)
+		known, err := s.PullRequest(t.Context(), session.ID)
+		must(t, err)
+		if known.StaleAt.IsZero() {
+			t.Fatal("the mark is not read")
+		}
+		return *known
+	}
+	before := count(t, s, `SELECT count(*) FROM events`)
+	now := stale()
+	now.Draft = false
+	must(t, s.PullRequestRead(t.Context(), session.ID, now))
+	if got, err := s.PullRequest(t.Context(), session.ID); err != nil || got.Draft || !got.StaleAt.IsZero() || got.Behind != 2 || got.Title != "T" {
+		t.Errorf("record = %+v, %v", got, err)
+	}
+	if n := count(t, s, `SELECT count(*) FROM events`); n != before {
+		t.Errorf("%d events of no other state", n-before)
+	}
+	now = stale()
+	stale() // GitHub says so again while it is read
+	now.State = core.PullMerged
+	must(t, s.PullRequestRead(t.Context(), session.ID, now))
+	if got, err := s.PullRequest(t.Context(), session.ID); err != nil || got.State != core.PullMerged || got.StaleAt.IsZero() {
+		t.Errorf("record = %+v, %v", got, err)
+	}
+	if n := count(t, s, `SELECT count(*) FROM events WHERE type = 'pull_request_merged'`); n != 1 {
+		t.Errorf("%d events", n)
+	}
+	now.Number, now.State = 8, core.PullClosed
+	must(t, s.PullRequestRead(t.Context(), session.ID, now)) // another one
+	if got, err := s.PullRequest(t.Context(), session.ID); err != nil || got.State != core.PullMerged {
+		t.Errorf("record = %+v, %v", got, err)
+	}
+}

@@ -93,6 +93,15 @@ func (s *Server) Head(ctx context.Context, fullName, branch string) (string, err
 	return s.branch(ctx, r.ID, branch)
 }
 
+// GitDir is the bare repository on disk, for tests that look at what was pushed.
+func (s *Server) GitDir(fullName string) (string, error) {
+	r, _, ok := s.repositoryNamed(fullName)
+	if !ok {
+		return "", fmt.Errorf("no repository %q", fullName)
+	}
+	return s.bareDir(r.ID), nil
+}
+
 // DeleteBranch removes a branch; an open pull request from it is closed, as GitHub does.
 func (s *Server) DeleteBranch(ctx context.Context, fullName, branch string) error {
 	r, _, ok := s.repositoryNamed(fullName)
