@@ -1,13 +1,10 @@
 package handlers
 
 import (
-	"errors"
-	"io"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
 
-	"agent-sandboxing/core"
 	"agent-sandboxing/core/webhook"
 	"agent-sandboxing/views/link"
 	"agent-sandboxing/views/pages"
@@ -17,15 +14,8 @@ import (
 func (h *Handlers) Webhook(c echo.Context) error {
 	r := c.Request()
 	r.Header.Set("Accept", "application/json") // who delivers reads no pages
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return err
-		}
-		return core.Fail(core.BadRequest, "body_unreadable", "The delivery ended early.").Because(err)
-	}
 	fresh, err := h.Webhooks.Receive(r.Context(), webhook.Request{
-		GUID: r.Header.Get("X-GitHub-Delivery"), Event: r.Header.Get("X-GitHub-Event"), Signature: r.Header.Get("X-Hub-Signature-256"), Body: body,
+		GUID: r.Header.Get("X-GitHub-Delivery"), Event: r.Header.Get("X-GitHub-Event"), Signature: r.Header.Get("X-Hub-Signature-256"), Body: r.Body,
 	})
 	switch {
 	case err != nil:

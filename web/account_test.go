@@ -123,7 +123,9 @@ func TestPeople_AnAdministratorGivesTheRole(t *testing.T) {
 		role string
 		code string
 	}{
-		{other.ID, "member", "role_own"}, {r.person(t, admin).ID, "member", "role_configured"}, {other.ID, "owner", "role_invalid"},
+		{other.ID, "member", "role_own"},
+		{r.person(t, admin).ID, "member", "role_configured"},
+		{other.ID, "owner", "role_invalid"},
 		{core.NewID[core.UserID](), "member", "not_found"},
 	} {
 		if a := mate.post("/admin/people/"+string(tt.who)+"/role", url.Values{"role": {tt.role}}, "Accept", "application/json"); a.code() != tt.code {

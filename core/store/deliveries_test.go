@@ -73,8 +73,10 @@ func TestRecordDelivery_MarksWhatItIsAbout(t *testing.T) {
 	repo := session.Repository
 	must(t, s.SaveUserToken(t.Context(), owner.ID, core.UserToken{Access: "a", Refresh: "r"}))
 	for i, d := range []core.Delivery{
-		{Stale: core.StalePerson, Person: owner.GitHubID}, {Stale: core.StalePerson, Person: owner.GitHubID + 1},
-		{Stale: core.StaleRepository, Repository: repo.ID}, {Stale: core.StaleRepository, Repository: repo.ID + 1},
+		{Stale: core.StalePerson, Person: owner.GitHubID},
+		{Stale: core.StalePerson, Person: owner.GitHubID + 1},
+		{Stale: core.StaleRepository, Repository: repo.ID},
+		{Stale: core.StaleRepository, Repository: repo.ID + 1},
 		{Stale: core.StaleInstallation, Installation: 999},
 		{Stale: core.StalePullRequest, Session: session.ID, Repository: repo.ID + 1},
 		{Stale: core.StalePullRequest, Session: core.NewID[core.SessionID](), Repository: repo.ID},

@@ -37,12 +37,12 @@ type payload struct {
 
 // read finds out what a delivery is about. An event that is none of ours is recorded and makes
 // nothing stale.
-func read(q Request) (core.Delivery, error) {
+func read(q Request, body []byte) (core.Delivery, error) {
 	if !named(q.GUID) || !named(q.Event) {
 		return core.Delivery{}, errors.New("no usable delivery id or event name")
 	}
 	var p payload
-	if err := json.Unmarshal(q.Body, &p); err != nil {
+	if err := json.Unmarshal(body, &p); err != nil {
 		return core.Delivery{}, fmt.Errorf("body: %w", err)
 	}
 	if len(p.Action) > maxName {

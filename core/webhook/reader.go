@@ -113,11 +113,11 @@ func (r Reader) repository(ctx context.Context, id core.RepositoryID, at time.Ti
 		return err
 	}
 	now, err := r.App.Repository(ctx, known)
-	switch core.KindOf(err) {
-	case core.NotFound, core.Conflict, core.Forbidden:
+	switch kind := core.KindOf(err); {
+	case err == nil:
+	case kind == core.NotFound, kind == core.Conflict, kind == core.Forbidden:
 		return r.Records.RepositoryRead(ctx, id, at)
-	}
-	if err != nil {
+	default:
 		return err
 	}
 	return r.Records.SaveRepository(ctx, now, at)

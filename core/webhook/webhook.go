@@ -8,6 +8,8 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 
@@ -28,14 +30,18 @@ type Receiver struct {
 	secret string
 	log    Log
 	logger *slog.Logger
+	bodies chan struct{} // holds one for each body in memory
 }
+
+// maxBodies bounds how much memory strangers can make us use: a body is read before its signature is known.
+const maxBodies = 4
 
 // NewReceiver returns nil, which takes nothing, without a secret.
 func NewReceiver(secret string, log Log, logger *slog.Logger) *Receiver {
 	if secret == "" {
 		return nil
 	}
-	return &Receiver{secret: secret, log: log, logger: logger}
+	return &Receiver{secret: secret, log: log, logger: logger, bodies: make(chan struct{}, maxBodies)}
 }
 
 // Request is one call of the webhook's address.
@@ -43,19 +49,34 @@ type Request struct {
 	GUID      string // X-GitHub-Delivery
 	Event     string // X-GitHub-Event
 	Signature string // X-Hub-Signature-256
-	Body      []byte
+	Body      io.Reader
 }
 
 // Receive checks a delivery, records it and marks what it is about; false says that it was here before.
-// NotFound when webhooks are off, Forbidden webhook_signature_wrong, BadRequest webhook_unreadable.
+// NotFound when webhooks are off, Forbidden webhook_signature_wrong, BadRequest webhook_unreadable,
+// Unavailable webhook_busy: GitHub is asked for those that were turned away later.
 func (r *Receiver) Receive(ctx context.Context, q Request) (fresh bool, err error) {
 	if r == nil {
 		return false, core.NotFoundError()
 	}
-	if !signed(r.secret, q.Signature, q.Body) {
-		return false, core.Fail(core.Forbidden, "webhook_signature_wrong", "The delivery is not signed with this server's webhook secret.")
+	sum, ok := signature(q.Signature)
+	if !ok {
+		return false, wrongSignature()
 	}
-	delivery, err := read(q)
+	select {
+	case r.bodies <- struct{}{}:
+		defer func() { <-r.bodies }()
+	default:
+		return false, core.Fail(core.Unavailable, "webhook_busy", "Other deliveries are being read. This one is asked for again.")
+	}
+	body, err := io.ReadAll(q.Body)
+	if err != nil {
+		return false, fmt.Errorf("read a delivery: %w", err)
+	}
+	if !hmac.Equal(sum, Sum(r.secret, body)) {
+		return false, wrongSignature()
+	}
+	delivery, err := read(q, body)
 	if err != nil {
 		return false, core.Fail(core.BadRequest, "webhook_unreadable", "The delivery could not be read.").Because(err)
 	}
@@ -68,17 +89,15 @@ func (r *Receiver) Receive(ctx context.Context, q Request) (fresh bool, err erro
 	return fresh, nil
 }
 
-// signed says that header is the HMAC of body under secret. The older SHA-1 header is not looked at.
-func signed(secret, header string, body []byte) bool {
+// signature reads the header. The older one of SHA-1 is not looked at.
+func signature(header string) (sum []byte, ok bool) {
 	given, ok := strings.CutPrefix(header, "sha256=")
-	if !ok {
-		return false
-	}
 	sum, err := hex.DecodeString(given)
-	if err != nil {
-		return false
-	}
-	return hmac.Equal(sum, Sum(secret, body))
+	return sum, ok && err == nil && len(sum) == sha256.Size
+}
+
+func wrongSignature() error {
+	return core.Fail(core.Forbidden, "webhook_signature_wrong", "The delivery is not signed with this server's webhook secret.")
 }
 
 // Sum is the HMAC that a delivery with this body is signed with.

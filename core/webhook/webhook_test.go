@@ -1,15 +1,20 @@
 package webhook_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"testing/iotest"
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/core/webhook"
@@ -42,7 +47,7 @@ func TestReceive_RefusesWhatIsNotSigned(t *testing.T) {
 		"of the older kind": "sha1=" + hex.EncodeToString(webhook.Sum(secret, body))[:40], "without its kind": hex.EncodeToString(webhook.Sum(secret, body)),
 		"cut": sign(body)[:20], "no hex": "sha256=zz", "empty": "sha256=",
 	} {
-		_, err := r.Receive(t.Context(), webhook.Request{GUID: "1", Event: "installation", Signature: signature, Body: body})
+		_, err := r.Receive(t.Context(), webhook.Request{GUID: "1", Event: "installation", Signature: signature, Body: bytes.NewReader(body)})
 		if core.CodeOf(err) != "webhook_signature_wrong" || core.KindOf(err) != core.Forbidden {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -50,10 +55,10 @@ func TestReceive_RefusesWhatIsNotSigned(t *testing.T) {
 	if len(kept.got) != 0 {
 		t.Errorf("recorded: %+v", kept.got)
 	}
-	if _, err := webhook.NewReceiver("", &kept, nil).Receive(t.Context(), webhook.Request{Signature: sign(body), Body: body}); core.KindOf(err) != core.NotFound {
+	if _, err := webhook.NewReceiver("", &kept, nil).Receive(t.Context(), webhook.Request{Signature: sign(body), Body: bytes.NewReader(body)}); core.KindOf(err) != core.NotFound {
 		t.Errorf("without a secret: %v, want that there is nothing", err)
 	}
-	fresh, err := r.Receive(t.Context(), webhook.Request{GUID: "1", Event: "installation", Signature: sign(body), Body: body})
+	fresh, err := r.Receive(t.Context(), webhook.Request{GUID: "1", Event: "installation", Signature: sign(body), Body: bytes.NewReader(body)})
 	if err != nil || !fresh {
 		t.Errorf("signed: fresh %v, %v", fresh, err)
 	}
@@ -61,19 +66,54 @@ func TestReceive_RefusesWhatIsNotSigned(t *testing.T) {
 
 func TestReceive_RefusesWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	for name, q := range map[string]webhook.Request{
-		"no id": {Event: "ping", Body: []byte(`{}`)}, "no event": {GUID: "1", Body: []byte(`{}`)},
-		"no JSON": {GUID: "1", Event: "ping", Body: []byte(`payload=%7B%7D`)}, "nothing": {GUID: "1", Event: "ping"},
-		"a long id": {GUID: strings.Repeat("x", 101), Event: "ping", Body: []byte(`{}`)}, "a list": {GUID: "1", Event: "ping", Body: []byte(`[]`)},
-		"a long action":       {GUID: "1", Event: "ping", Body: []byte(`{"action":"` + strings.Repeat("x", 101) + `"}`)},
-		"a control character": {GUID: "1\n2", Event: "ping", Body: []byte(`{}`)},
+	for name, q := range map[string]struct{ guid, event, body string }{
+		"no id": {"", "ping", `{}`}, "no event": {"1", "", `{}`}, "no JSON": {"1", "ping", `payload=%7B%7D`}, "nothing": {"1", "ping", ""},
+		"a long id": {strings.Repeat("x", 101), "ping", `{}`}, "a list": {"1", "ping", `[]`},
+		"a long action": {"1", "ping", `{"action":"` + strings.Repeat("x", 101) + `"}`}, "a control character": {"1\n2", "ping", `{}`},
 	} {
 		var kept log
-		q.Signature = sign(q.Body)
-		_, err := webhook.NewReceiver(secret, &kept, slog.New(slog.DiscardHandler)).Receive(t.Context(), q)
+		r := webhook.NewReceiver(secret, &kept, slog.New(slog.DiscardHandler))
+		_, err := r.Receive(t.Context(), webhook.Request{GUID: q.guid, Event: q.event, Signature: sign([]byte(q.body)), Body: strings.NewReader(q.body)})
 		if core.CodeOf(err) != "webhook_unreadable" || len(kept.got) != 0 {
 			t.Errorf("%s: %v, recorded %+v", name, err, kept.got)
 		}
+	}
+}
+
+// Strangers cannot fill the memory: what is not even signed in form is not read, and few bodies are
+// read at a time.
+func TestReceive_ReadsFewBodiesAtATime(t *testing.T) {
+	t.Parallel()
+	var kept log
+	r := webhook.NewReceiver(secret, &kept, slog.New(slog.DiscardHandler))
+	if _, err := r.Receive(t.Context(), webhook.Request{GUID: "1", Event: "ping", Body: iotest.ErrReader(errors.New("it was read"))}); core.CodeOf(err) != "webhook_signature_wrong" {
+		t.Errorf("without a signature: %v", err)
+	}
+	var slow sync.WaitGroup
+	var writers []*io.PipeWriter
+	for range 4 {
+		body, w := io.Pipe()
+		writers = append(writers, w)
+		slow.Go(func() {
+			if _, err := r.Receive(t.Context(), webhook.Request{GUID: "1", Event: "ping", Signature: sign(nil), Body: body}); core.CodeOf(err) != "webhook_signature_wrong" {
+				t.Errorf("a slow one: %v", err)
+			}
+		})
+		if _, err := w.Write([]byte("x")); err != nil { // returns when it is being read
+			t.Fatal(err)
+		}
+	}
+	ping := []byte(`{}`)
+	one := webhook.Request{GUID: "2", Event: "ping", Signature: sign(ping), Body: bytes.NewReader(ping)}
+	if _, err := r.Receive(t.Context(), one); core.CodeOf(err) != "webhook_busy" || core.KindOf(err) != core.Unavailable {
+		t.Errorf("the fifth: %v", err)
+	}
+	for _, w := range writers {
+		_ = w.Close() // a pipe's writer does not fail
+	}
+	slow.Wait()
+	if fresh, err := r.Receive(t.Context(), one); err != nil || !fresh {
+		t.Errorf("after them: %v, %v", fresh, err)
 	}
 }
 
@@ -94,28 +134,38 @@ func TestReceive_KnowsWhatIsStale(t *testing.T) {
 		event, body string
 		want        core.Stale
 	}{
-		{"installation", install("created"), core.StaleInstallation}, {"installation", install("deleted"), core.StaleInstallation},
-		{"installation", install("suspend"), core.StaleInstallation}, {"installation", install("unsuspend"), core.StaleInstallation},
+		{"installation", install("created"), core.StaleInstallation},
+		{"installation", install("deleted"), core.StaleInstallation},
+		{"installation", install("suspend"), core.StaleInstallation},
+		{"installation", install("unsuspend"), core.StaleInstallation},
 		{"installation", install("new_permissions_accepted"), core.StaleInstallation},
-		{"installation_repositories", install("added"), core.StaleInstallation}, {"installation_repositories", install("removed"), core.StaleInstallation},
+		{"installation_repositories", install("added"), core.StaleInstallation},
+		{"installation_repositories", install("removed"), core.StaleInstallation},
 		{"installation_target", install("renamed"), core.StaleAccount},
 		{"github_app_authorization", `{"action":"revoked","sender":{"id":5}}`, core.StalePerson},
 		{"github_app_authorization", `{"action":"granted","sender":{"id":5}}`, core.StaleNothing},
 		{"github_app_authorization", `{"action":"revoked"}`, core.StaleNothing},
-		{"repository", repo("renamed"), core.StaleRepository}, {"repository", repo("transferred"), core.StaleRepository},
-		{"repository", repo("archived"), core.StaleRepository}, {"repository", repo("deleted"), core.StaleRepository},
-		{"repository", repo("privatized"), core.StaleRepository}, {"repository", repo("edited"), core.StaleNothing},
-		{"pull_request", pull("closed", branch, 9), core.StalePullRequest}, {"pull_request", pull("synchronize", branch, 9), core.StalePullRequest},
-		{"pull_request", pull("opened", branch, 10), core.StaleNothing}, {"pull_request", pull("opened", "feature", 9), core.StaleNothing},
+		{"repository", repo("renamed"), core.StaleRepository},
+		{"repository", repo("transferred"), core.StaleRepository},
+		{"repository", repo("archived"), core.StaleRepository},
+		{"repository", repo("deleted"), core.StaleRepository},
+		{"repository", repo("privatized"), core.StaleRepository},
+		{"repository", repo("edited"), core.StaleNothing},
+		{"pull_request", pull("closed", branch, 9), core.StalePullRequest},
+		{"pull_request", pull("synchronize", branch, 9), core.StalePullRequest},
+		{"pull_request", pull("opened", branch, 10), core.StaleNothing},
+		{"pull_request", pull("opened", "feature", 9), core.StaleNothing},
 		{"pull_request", pull("opened", "agent/other", 9), core.StaleNothing},
 		{"pull_request", `{"action":"closed","repository":{"id":9},"pull_request":{"head":{"ref":"` + branch + `","repo":null}}}`, core.StaleNothing},
 		{"push", `{"ref":"refs/heads/` + branch + `","deleted":true,"repository":{"id":9}}`, core.StalePullRequest},
-		{"push", `{"ref":"refs/heads/main","repository":{"id":9}}`, core.StaleNothing}, {"push", `{"ref":"refs/tags/` + branch + `","repository":{"id":9}}`, core.StaleNothing},
-		{"ping", `{}`, core.StaleNothing}, {"event_of_the_future", `{"action":"whatever"}`, core.StaleNothing},
+		{"push", `{"ref":"refs/heads/main","repository":{"id":9}}`, core.StaleNothing},
+		{"push", `{"ref":"refs/tags/` + branch + `","repository":{"id":9}}`, core.StaleNothing},
+		{"ping", `{}`, core.StaleNothing},
+		{"event_of_the_future", `{"action":"whatever"}`, core.StaleNothing},
 	} {
 		var kept log
 		body := []byte(tt.body)
-		_, err := webhook.NewReceiver(secret, &kept, slog.New(slog.DiscardHandler)).Receive(t.Context(), webhook.Request{GUID: "1", Event: tt.event, Signature: sign(body), Body: body})
+		_, err := webhook.NewReceiver(secret, &kept, slog.New(slog.DiscardHandler)).Receive(t.Context(), webhook.Request{GUID: "1", Event: tt.event, Signature: sign(body), Body: bytes.NewReader(body)})
 		if err != nil || len(kept.got) != 1 {
 			t.Errorf("%s %s: %v", tt.event, tt.body, err)
 			continue
@@ -150,7 +200,7 @@ func TestReceive_ReadsWhatGitHubDelivered(t *testing.T) {
 		for i, body := range kind.Examples {
 			var kept log
 			r := webhook.NewReceiver(secret, &kept, slog.New(slog.DiscardHandler))
-			fresh, err := r.Receive(t.Context(), webhook.Request{GUID: "1", Event: kind.Name, Signature: sign(body), Body: body})
+			fresh, err := r.Receive(t.Context(), webhook.Request{GUID: "1", Event: kind.Name, Signature: sign(body), Body: bytes.NewReader(body)})
 			if err != nil || !fresh {
 				t.Errorf("%s %d: %v", kind.Name, i, err)
 				continue
@@ -193,7 +243,7 @@ func FuzzReceive(f *testing.F) {
 	f.Fuzz(func(t *testing.T, event string, body []byte) {
 		var kept log
 		r := webhook.NewReceiver(secret, &kept, slog.New(slog.DiscardHandler))
-		_, err := r.Receive(t.Context(), webhook.Request{GUID: "1", Event: event, Signature: sign(body), Body: body})
+		_, err := r.Receive(t.Context(), webhook.Request{GUID: "1", Event: event, Signature: sign(body), Body: bytes.NewReader(body)})
 		switch {
 		case err != nil && (core.CodeOf(err) != "webhook_unreadable" || len(kept.got) != 0):
 			t.Errorf("%v, recorded %+v", err, kept.got)
