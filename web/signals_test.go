@@ -74,7 +74,7 @@ func TestSignals_EachHasItsPage(t *testing.T) {
 		"an address of another site is no link": {
 			func(r *rig) error {
 				r.github.Fail(githubtest.Fault{
-					Pattern: lists, Status: http.StatusForbidden, Header: http.Header{"X-Github-Sso": {"required; url=https://evil.test" + sso}}, Body: `{"message":"SAML"}`,
+					Pattern: lists, Status: http.StatusForbidden, Header: http.Header{"X-Github-Sso": {"required; url=http://evil.test" + sso}}, Body: `{"message":"SAML"}`,
 				})
 				return nil
 			},
