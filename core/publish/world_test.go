@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -35,10 +36,13 @@ type world struct {
 	base    string // head of main
 	store   *store.Store
 	mirror  *mirror.Mirror
+	mirrors string // its folder
 	worker  core.Worker
 	owner   core.User
 	options publish.Options
 	log     *strings.Builder
+
+	database string // address
 }
 
 // access is the person's own right to push, as GitHub would say it.
@@ -50,12 +54,25 @@ func (a access) MayPush(_ context.Context, _ core.UserID, repo core.Repository) 
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldOn(t, githubtest.Options{Dir: t.TempDir()}, "", nil)
+}
+
+// newWorldOn has a GitHub of that kind, runs that git ("" is the usual one), and tells seen of every
+// request before it is answered.
+func newWorldOn(t *testing.T, o githubtest.Options, git string, seen func(*http.Request)) *world {
+	t.Helper()
 	w := &world{log: &strings.Builder{}}
 	var err error
-	if w.github, err = githubtest.New(githubtest.Options{Dir: t.TempDir()}); err != nil {
+	if w.github, err = githubtest.New(o); err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(w.github.Handler())
+	handler := w.github.Handler()
+	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if seen != nil {
+			seen(r)
+		}
+		handler.ServeHTTP(rw, r)
+	}))
 	t.Cleanup(srv.Close)
 	bases, err := github.NewBases(srv.URL)
 	if err != nil {
@@ -86,13 +103,15 @@ func newWorld(t *testing.T) *world {
 	}
 	w.repo = core.Repository{ID: core.RepositoryID(id), InstallationID: core.InstallationID(installation), Owner: "octo-org", Name: "widgets", DefaultBranch: "main", Private: true}
 
-	w.store = storetest.New(t)
+	w.database = storetest.NewURL(t)
+	w.store = storetest.Open(t, w.database, storetest.Keys(t))
 	if w.owner, err = w.store.UpsertUser(t.Context(), core.Person{ID: 4242, Login: "octo-dev", Name: "Octo <Dev>"}); err != nil {
 		t.Fatal(err)
 	}
 	w.worker = storetest.Worker(t, w.store, "host-1")
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	if w.mirror, err = mirror.New(mirror.Options{Dir: t.TempDir(), GitURL: w.app.GitURL, Tokens: w.tokens, CloneDepth: 50, Log: log}); err != nil {
+	w.mirrors = t.TempDir()
+	if w.mirror, err = mirror.New(mirror.Options{Dir: w.mirrors, GitPath: git, GitURL: w.app.GitURL, Tokens: w.tokens, CloneDepth: 50, Log: log}); err != nil {
 		t.Fatal(err)
 	}
 	w.options = publish.Options{
