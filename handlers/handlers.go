@@ -13,7 +13,11 @@
 //	POST /chat-sessions/:id/messages   {"text":"…"}                      201 with the message
 //	POST /chat-sessions/:id/cancel     202 with the message whose end was asked for
 //	GET  /chat-sessions/:id/diffs/latest, …/diffs/:diff   200 with files and patch
-//	POST /chat-sessions/:id/publish    {"title":"…","body":"…"}          202 with the publication
+//	POST /chat-sessions/:id/publish    {"title":"…","body":"…","draft":true,"base":"main","paths":{"logo.png":true}}
+//	                                   202 with the publication; without draft it is one, paths are kept for later
+//	POST /chat-sessions/:id/publications/:publication/again   {"choice":"reopen"} or "new"   202 with the publication,
+//	                                   after one whose code is pull_request_closed, branch_deleted or reopen_refused
+//	POST …/cancel                      200 with the session
 //	GET  /chat-sessions/:id/publish    200 with the newest publication and the pull request
 //	GET  /admin/installations/:installation/repositories/:repository/policy   200 with the shell policy of new sessions
 //	POST the same                      {"bash_policy":"readonly"} or ""  200 with it; administrators only

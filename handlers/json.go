@@ -93,8 +93,11 @@ type pullAnswer struct {
 	Number    int       `json:"number"`
 	URL       string    `json:"url"`
 	State     string    `json:"state"`
+	Draft     bool      `json:"draft"`
 	Title     string    `json:"title"`
 	HeadSHA   string    `json:"head_sha"`
+	Base      string    `json:"base"`
+	Behind    int       `json:"behind"` // commits of base that it had not when it was published
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
@@ -198,7 +201,7 @@ func pullJSON(p *core.PullRequest) *pullAnswer {
 	if p == nil {
 		return nil
 	}
-	return &pullAnswer{p.Number, p.URL, p.State, p.Title, p.HeadSHA, p.UpdatedAt.UTC()}
+	return &pullAnswer{p.Number, p.URL, p.State, p.Draft, p.Title, p.HeadSHA, p.Base, p.Behind, p.UpdatedAt.UTC()}
 }
 
 func publicationJSON(p *core.Publication) *publicationAnswer {

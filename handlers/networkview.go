@@ -23,9 +23,13 @@ func (v sessionView) network() components.NetworkProps {
 			Host: r.Host, Port: r.Port, Outcome: egressOutcome(r), Rule: r.Rule, Reason: core.EgressReason(r.Rule),
 			Connections: r.Connections, Sent: r.Sent, Received: r.Received, FirstAt: r.StartedAt, LastAt: r.EndedAt,
 		}
-		if v.listable(r) {
-			c.NowAllowed = v.Policy.Listed(r.Host)
-			c.CanAllow = !c.NowAllowed && !offered[r.Host] && (v.Rights.Push || v.Rights.Admin)
+		switch {
+		case !v.listable(r):
+		case v.Policy.Listed(r.Host):
+			c.Outcome, c.Reason = "allowed_now", "The host was on no list then."
+			p.Refused--
+		default:
+			c.CanAllow = !offered[r.Host] && (v.Rights.Push || v.Rights.Admin)
 			offered[r.Host] = true // one button for a host with several ports
 		}
 		p.Rows = append(p.Rows, c)

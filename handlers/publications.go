@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -12,11 +13,43 @@ import (
 	"agent-sandboxing/views/pages"
 )
 
-// PublishForm is the pull request's text as a form or as JSON.
+// PublishForm is the pull request's text and what belongs in it, as a form or as JSON.
 type PublishForm struct {
 	Title     string `form:"title" json:"title"`
 	Body      string `form:"body" json:"body"`
+	Draft     *bool  `form:"draft" json:"draft"` // not sent: false from a form, whose box is not ticked, else true
+	Base      string `form:"base" json:"base"`
 	ClientKey string `form:"client_key" json:"client_key"`
+
+	// A form says which paths it offered and which of them were ticked, JSON both at once.
+	Offered []string         `form:"offered" json:"-"`
+	Ticked  []string         `form:"path" json:"-"`
+	Paths   core.PathChoices `form:"-" json:"paths"`
+}
+
+// draft is whether a new pull request shall be one.
+func (f PublishForm) draft(json bool) bool {
+	if f.Draft == nil {
+		return json
+	}
+	return *f.Draft
+}
+
+// choices are what was decided for the paths that were offered, nil when none were.
+func (f PublishForm) choices() core.PathChoices {
+	if len(f.Offered) == 0 {
+		return f.Paths
+	}
+	choices := core.PathChoices{}
+	for _, path := range f.Offered {
+		choices[path] = false
+	}
+	for _, path := range f.Ticked {
+		if _, ok := choices[path]; ok {
+			choices[path] = true
+		}
+	}
+	return choices
 }
 
 // PublishPage is the form, filled from the records.
@@ -36,16 +69,20 @@ func (h *Handlers) PublishPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return Page(c, http.StatusOK, pages.Publish(h.publishProps(c, v, form)))
+	p, err := h.publishProps(c, v, form)
+	if err != nil {
+		return err
+	}
+	return Page(c, http.StatusOK, pages.Publish(p))
 }
 
 // publishForm is what the form begins with: the text as it stands, else what a person wrote in an
 // attempt that failed, else a proposal.
 func (h *Handlers) publishForm(c echo.Context, v sessionView) (PublishForm, error) {
-	form := PublishForm{Title: v.Session.Title, Body: v.body(), ClientKey: core.NewID[string]()}
+	form := PublishForm{Title: v.Session.Title, Body: v.body(), Draft: new(true), Base: v.mergesInto(), ClientKey: core.NewID[string]()}
 	switch pub := v.Publication; {
 	case pub != nil && pub.Step == core.PublishFailed && pub.MessageID == "":
-		form.Title, form.Body = pub.Title, pub.Body
+		form.Title, form.Body, form.Draft, form.Base = pub.Title, pub.Body, &pub.Draft, cmp.Or(pub.Base, form.Base)
 	case v.PullRequest != nil:
 		last, err := h.Chat.LastPublished(c.Request().Context(), v.Timeline)
 		if err != nil {
@@ -70,7 +107,8 @@ func (h *Handlers) Publish(c echo.Context) error {
 		return err
 	}
 	pub, err := h.Chat.RequestPublish(c.Request().Context(), user(c), id, chat.PublishRequest{
-		Title: form.Title, Body: form.Body, ClientKey: idempotencyKey(c, form.ClientKey),
+		Title: form.Title, Body: form.Body, Draft: form.draft(WantsJSON(c.Request())), Base: form.Base, Paths: form.choices(),
+		ClientKey: idempotencyKey(c, form.ClientKey),
 	})
 	if WantsJSON(c.Request()) {
 		if err != nil {
@@ -87,6 +125,30 @@ func (h *Handlers) Publish(c echo.Context) error {
 	return seeOther(c, link.SessionTab(string(id), "changes")+"#pr")
 }
 
+// PublishAgain takes the answer to what a publish asked, and publishes with it.
+func (h *Handlers) PublishAgain(c echo.Context) error {
+	var form struct {
+		Choice core.PublishChoice `form:"choice" json:"choice"`
+	}
+	id, publication, err := publicationID(c)
+	if err != nil {
+		return err
+	}
+	if err := bind(c, &form); err != nil {
+		return err
+	}
+	pub, err := h.Chat.PublishAgain(c.Request().Context(), user(c), id, publication, form.Choice)
+	switch {
+	case err != nil:
+		return err
+	case WantsJSON(c.Request()):
+		return c.JSON(http.StatusAccepted, publicationJSON(&pub))
+	case IsPartial(c.Request()):
+		return h.afterMessage(c, id, "")
+	}
+	return seeOther(c, link.SessionTab(string(id), "changes")+"#pr")
+}
+
 // Resolve sends the conflict of a publish to the agent.
 func (h *Handlers) Resolve(c echo.Context) error {
 	id, publication, err := publicationID(c)
@@ -97,7 +159,7 @@ func (h *Handlers) Resolve(c echo.Context) error {
 	return h.continued(c, id, m, err)
 }
 
-// CancelPublish ends a publish that waits for GitHub.
+// CancelPublish ends a publish of which nothing was sent yet.
 func (h *Handlers) CancelPublish(c echo.Context) error {
 	id, publication, err := publicationID(c)
 	if err != nil {
@@ -123,30 +185,43 @@ func (h *Handlers) publishFailed(c echo.Context, id core.SessionID, form Publish
 	if err != nil {
 		return err
 	}
-	p := h.publishProps(c, v, form)
-	if core.CodeOf(cause) == "title_invalid" {
+	form.Draft = new(form.draft(false))
+	p, err := h.publishProps(c, v, form)
+	if err != nil {
+		return err
+	}
+	switch core.CodeOf(cause) {
+	case "title_invalid":
 		p.TitleError = core.MessageOf(cause)
-	} else {
+	case "base_invalid":
+		p.BaseError = core.MessageOf(cause)
+	default:
 		p.Error = core.MessageOf(cause)
 	}
 	return Page(c, StatusOf(cause), pages.Publish(p))
 }
 
-func (h *Handlers) publishProps(c echo.Context, v sessionView, form PublishForm) pages.PublishProps {
+func (h *Handlers) publishProps(c echo.Context, v sessionView, form PublishForm) (pages.PublishProps, error) {
+	choices, err := h.Chat.PathChoices(c.Request().Context(), v.Session.ID)
+	if err != nil {
+		return pages.PublishProps{}, err
+	}
+	maps.Copy(choices, form.choices()) // what a form that was not taken had ticked
 	p := pages.PublishProps{
 		Layout: h.Frame(c, "Publish "+v.Session.Title, "sessions"), SessionID: v.id(), Session: v.Session.Title,
-		Repository: v.Session.Repository.FullName(), Branch: v.Session.Branch, BaseBranch: v.Session.BaseBranch,
-		Title: form.Title, Body: form.Body, ClientKey: form.ClientKey, Total: len(v.Changed),
-		Warnings: publishWarnings(v.Changed), Blocked: v.publishBlocked(),
+		Repository: v.Session.Repository.FullName(), Branch: v.Session.Branch,
+		Title: form.Title, Body: form.Body, Draft: form.draft(false), Base: form.Base, ClientKey: form.ClientKey, Blocked: v.publishBlocked(),
 		Author: "The platform makes the commit in its own name and names @" + user(c).Login + " as its co-author.",
 	}
-	p.Additions, p.Deletions = core.Totals(v.Changed)
+	v.offerPaths(&p, choices)
 	if v.Diff != nil {
 		p.DiffURL = link.Diff(v.id(), string(v.Diff.ID))
-		p.Files, p.MoreFiles = fileProps(v.Changed, v.id(), string(v.Diff.ID), shownFiles)
 	}
-	if v.PullRequest != nil {
-		p.Number = v.PullRequest.Number
+	if pr := v.PullRequest; pr != nil {
+		p.Number, p.Behind, p.BehindBase = pr.Number, pr.Behind, pr.Base
 	}
-	return p
+	if pub := v.Publication; pub != nil && pub.Step == core.PublishFailed && pub.FailureCode == core.CodeBaseMissing && p.Base == cmp.Or(pub.Base, p.Base) {
+		p.BaseError = pub.FailureText
+	}
+	return p, nil
 }

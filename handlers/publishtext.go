@@ -19,14 +19,14 @@ func publishWarnings(files []core.ChangedFile) []string {
 	var workflows, modes []string
 	for _, f := range files {
 		switch {
-		case strings.HasPrefix(f.Path, ".github/workflows/"), strings.HasPrefix(f.Path, ".github/actions/"):
+		case isWorkflow(f.Path) || isWorkflow(f.OldPath):
 			workflows = append(workflows, f.Path)
 		case f.NewMode == "100755" && f.OldMode != "100755":
 			modes = append(modes, f.Path)
 		}
 	}
 	if len(workflows) > 0 {
-		out = append(out, "Workflow files are changed: "+nameSome(workflows, 3)+". GitHub refuses the push unless the App may write workflows.")
+		out = append(out, "Workflow files are changed: "+nameSome(workflows, 3)+". The App may not publish them: leave them out below and make these changes yourself, or undo them.")
 	}
 	if len(modes) > 0 {
 		out = append(out, "Files become executable: "+nameSome(modes, 3)+".")
@@ -34,12 +34,12 @@ func publishWarnings(files []core.ChangedFile) []string {
 	return out
 }
 
-// body is the proposed description: what was asked, unless the title says it all. The platform adds
-// the list of files itself.
+// body is the proposed description: what was asked, the first request always, a later one unless the title
+// says it all. The platform adds the list of files itself.
 func (v sessionView) body() string {
 	var b strings.Builder
-	for _, t := range v.line.turns {
-		if t.message.State != core.Completed || strings.Join(strings.Fields(t.message.Text), " ") == v.Session.Title {
+	for i, t := range v.line.turns {
+		if t.message.State != core.Completed || i > 0 && strings.Join(strings.Fields(t.message.Text), " ") == v.Session.Title {
 			continue
 		}
 		for line := range strings.Lines(strings.TrimSpace(t.message.Text)) {

@@ -27,8 +27,11 @@ func publishStepName(s core.PublishStep) string {
 	return ""
 }
 
-func pullOutcome(number int, opened bool) string {
-	if opened {
+func pullOutcome(number int, opened, draft bool) string {
+	switch {
+	case opened && draft:
+		return "Pull request #" + strconv.Itoa(number) + " is open as a draft. Mark it ready for review on GitHub."
+	case opened:
 		return "Pull request #" + strconv.Itoa(number) + " is open."
 	}
 	return "Pull request #" + strconv.Itoa(number) + " is updated."
@@ -43,6 +46,8 @@ func (v sessionView) publishBlocked() string {
 		return "You may not push to " + v.Session.Repository.FullName() + "."
 	case publishing(v.Publication):
 		return "A publish is under way."
+	case v.PullRequest != nil && v.PullRequest.State == core.PullMerged:
+		return "Pull request #" + strconv.Itoa(v.PullRequest.Number) + " is merged. A follow-up session goes on from the new " + v.mergesInto() + "."
 	case v.line.active() != nil:
 		return v.line.active().publishLater()
 	case len(v.Changed) == 0:
@@ -104,8 +109,11 @@ func (v sessionView) pull() components.PullRequestProps {
 	p := components.PullRequestProps{SessionID: v.id(), Now: v.now, Blocked: v.publishBlocked()}
 	p.CanPublish, p.Update = p.Blocked == "", v.unpublished()
 	if pr := v.PullRequest; pr != nil {
-		p.Number, p.URL, p.State = pr.Number, pr.URL, pr.State
+		p.Number, p.URL, p.State, p.Draft, p.Base, p.Behind = pr.Number, pr.URL, pr.State, pr.Draft, pr.Base, pr.Behind
 		p.Title, p.HeadSHA, p.UpdatedAt = pr.Title, pr.HeadSHA, pr.UpdatedAt
+		if pr.State == core.PullMerged {
+			p.FollowUpURL = v.followUp()
+		}
 	}
 	pub := v.Publication
 	if pub == nil {
@@ -115,13 +123,14 @@ func (v sessionView) pull() components.PullRequestProps {
 	switch pub.Step {
 	case core.PublishRequested, core.PublishCommitted, core.PublishPushed:
 		p.Publishing = publishSteps(*pub)
-		if !pub.WaitingUntil.IsZero() && v.Rights.MayCancel() {
+		if cancellable(*pub) && v.Rights.MayCancel() {
 			p.CancelURL = link.CancelPublish(v.id(), string(pub.ID))
 		}
 	case core.PublishFailed:
 		f := v.failure(pub.FailureCode, pub.FailureText, "")
 		f.Title = "The pull request was not published"
-		f.ActionURL, f.Action = link.Publish(v.id()), "Try again"
+		f.Safe = "Nothing was overwritten, and the work tree is kept."
+		v.offerChoices(&f, *pub)
 		if pub.FailureCode == core.CodeSyncConflict && v.Rights.Owner && v.silenced() == "" {
 			f.ContinueURL = link.Resolve(v.id(), string(pub.ID))
 			f.Continue, f.ContinueFor = "Let the agent resolve it", "Sends a message with their changes in "+plural(len(pub.Conflicts), "file")+"."
@@ -133,12 +142,66 @@ func (v sessionView) pull() components.PullRequestProps {
 		}
 		switch pub.Outcome {
 		case core.PublishOpened, core.PublishUpdated:
-			p.Outcome = pullOutcome(pub.Number, pub.Outcome == core.PublishOpened)
+			p.Outcome = pullOutcome(pub.Number, pub.Outcome == core.PublishOpened, p.Draft)
 		case core.PublishUnchanged:
 			p.Outcome = "Already published, nothing new."
 		}
 	}
 	return p
+}
+
+// cancellable says that nothing of an attempt is on its way to GitHub.
+func cancellable(p core.Publication) bool {
+	return p.CancelRequestedAt.IsZero() && (p.Step == core.PublishRequested || !p.WaitingUntil.IsZero())
+}
+
+// offerChoices adds the ways on after a publish that failed: the answers to what it asked, else the form.
+func (v sessionView) offerChoices(f *components.FailureProps, pub core.Publication) {
+	switch pub.FailureCode {
+	case core.CodePullMerged:
+		f.Action, f.ActionURL = "Start a follow-up session", v.followUp()
+		return
+	case core.CodeBaseMissing:
+		f.Action, f.ActionURL = "Choose another base", link.Publish(v.id())+"#base"
+	default:
+		f.Action, f.ActionURL = "Try again", link.Publish(v.id())
+	}
+	if v.publishBlocked() != "" {
+		f.Action, f.ActionURL = "", ""
+		return
+	}
+	for _, choice := range pub.Choices() {
+		f.Choices = append(f.Choices, components.ChoiceProps{
+			URL: link.PublishAgain(v.id(), string(pub.ID)), Value: string(choice), Label: choiceLabel(choice, pub.FailureCode),
+		})
+	}
+	if len(f.Choices) > 0 {
+		f.Action, f.ActionURL = "", ""
+	}
+}
+
+// mergesInto is the branch that the pull request goes into.
+func (v sessionView) mergesInto() string {
+	if v.PullRequest != nil && v.PullRequest.Base != "" {
+		return v.PullRequest.Base
+	}
+	return v.Session.BaseBranch
+}
+
+// followUp is the form of a session that begins where this one's pull request was merged.
+func (v sessionView) followUp() string {
+	repo := v.Session.Repository
+	return link.NewFor(int64(repo.InstallationID), int64(repo.ID), v.mergesInto())
+}
+
+func choiceLabel(choice core.PublishChoice, code string) string {
+	switch {
+	case choice == core.ChooseReopen:
+		return "Open it again and publish"
+	case code == core.CodeBranchDeleted:
+		return "Publish anew with a new pull request"
+	}
+	return "Open a new pull request"
 }
 
 // publishSteps is the strip Commit · Push · Open the pull request.
@@ -155,11 +218,15 @@ func publishSteps(p core.Publication) []components.StepProps {
 			state = "waiting"
 		}
 	}
-	if !p.WaitingUntil.IsZero() {
-		for i := range steps {
-			if steps[i].State == "running" {
-				steps[i].Detail = p.WaitingReason
-			}
+	for i := range steps {
+		switch {
+		case steps[i].State != "running":
+		case !p.CancelRequestedAt.IsZero() && p.Step == core.PublishRequested:
+			steps[i].Detail = "Cancelling."
+		case !p.CancelRequestedAt.IsZero():
+			steps[i].Detail = "The cancel came when this was on its way to GitHub, so it is brought to its end."
+		case !p.WaitingUntil.IsZero():
+			steps[i].Detail = p.WaitingReason
 		}
 	}
 	return steps

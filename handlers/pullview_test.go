@@ -136,15 +136,13 @@ func TestFailure_OffersToSendAgainToWhoMayWrite(t *testing.T) {
 	}
 }
 
-func TestBody_ProposesWhatTheTitleDoesNotSay(t *testing.T) {
+func TestBody_ProposesTheFirstRequestAndWhatTheTitleDoesNotSay(t *testing.T) {
 	t.Parallel()
 	s := published(t)
 	s.line.Messages[0].Text = "A  change\n"
-	if got := s.view().body(); got != "" {
-		t.Errorf("the title alone was asked for: %q", got)
-	}
-	s.say("m2", core.Completed).Text = "And a test.\nPlease."
-	if got := s.view().body(); got != "> And a test.\n> Please." {
+	s.say("m2", core.Completed).Text = "A change"
+	s.say("m3", core.Completed).Text = "And a test.\nPlease."
+	if got := s.view().body(); got != "> A  change\n\n> And a test.\n> Please." {
 		t.Errorf("body = %q", got)
 	}
 }

@@ -295,7 +295,7 @@ func rowProps(r core.SessionRow, viewer core.User) pages.SessionRowProps {
 	}
 	if pr := r.PullRequest; pr != nil {
 		p.PullRequest = &components.PullRequestProps{
-			SessionID: p.ID, Number: pr.Number, URL: pr.URL, State: pr.State, Title: pr.Title, UpdatedAt: pr.UpdatedAt,
+			SessionID: p.ID, Number: pr.Number, URL: pr.URL, State: pr.State, Draft: pr.Draft, Title: pr.Title, UpdatedAt: pr.UpdatedAt,
 		}
 	}
 	return p

@@ -206,10 +206,10 @@ func (v sessionView) changedBy(t *turn) bool {
 func (v sessionView) pullOf(e core.PullRequestChanged) *components.PullRequestProps {
 	p := &components.PullRequestProps{
 		SessionID: v.id(), Number: e.Number, URL: e.URL, State: "open", HeadSHA: e.HeadSHA,
-		LeftOut: e.LeftOut, Now: v.now, Outcome: pullOutcome(e.Number, e.Opened),
+		LeftOut: e.LeftOut, Now: v.now, Draft: e.Draft, Outcome: pullOutcome(e.Number, e.Opened, e.Draft),
 	}
 	if v.PullRequest != nil && v.PullRequest.Number == e.Number {
-		p.State, p.Title = v.PullRequest.State, v.PullRequest.Title
+		p.State, p.Draft, p.Title = v.PullRequest.State, v.PullRequest.Draft, v.PullRequest.Title
 	}
 	return p
 }

@@ -6,7 +6,7 @@ package static
 func hashed(name string) string {
 	switch name {
 	case "app.css":
-		return "app-b318fe3c9aa4.css"
+		return "app-2bf8ca31ecb4.css"
 	case "app.js":
 		return "app-81f78ea64760.js"
 	case "htmx.js":

@@ -84,6 +84,7 @@ func (s session) writes() map[string]url.Values {
 		base + "/cancel":                                      {},
 		base + "/publish":                                     {"title": {"x"}},
 		base + "/publications/" + string(core.NewID[core.PublicationID]()) + "/resolve": {},
+		base + "/publications/" + string(core.NewID[core.PublicationID]()) + "/again":   {"choice": {"new"}},
 		base + "/publications/" + string(core.NewID[core.PublicationID]()) + "/cancel":  {},
 		base + "/network/hosts": {"host": {"evil.example.com"}},
 		base + "/stop":          {},

@@ -26,11 +26,14 @@ func formOf(a answer, selector string) (action string, values url.Values) {
 	fields := form.First().Find("input[name], textarea[name]")
 	for i := range fields.Nodes {
 		f := fields.Eq(i)
+		if _, ticked := f.Attr("checked"); f.Is("[type=checkbox]") && !ticked {
+			continue
+		}
 		value, _ := f.Attr("value")
 		if f.Is("textarea") {
 			value = f.Text()
 		}
-		values.Set(f.AttrOr("name", ""), value)
+		values.Add(f.AttrOr("name", ""), value)
 	}
 	return form.First().AttrOr("action", ""), values
 }

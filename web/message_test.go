@@ -179,7 +179,7 @@ func TestPublish_ByFormAndJSON(t *testing.T) {
 	s := b.finished()
 	base := "/chat-sessions/" + string(s.id)
 	action, values := formOf(b.get(base+"/publish"), `form[action="`+base+`/publish"]`)
-	if values.Get("title") != "Add a comment" || values.Get("body") != "" {
+	if values.Get("title") != "Add a comment" || values.Get("body") != "> Add a comment" || values.Get("draft") != "true" || values.Get("base") != "main" {
 		t.Errorf("the form proposes %q and %q", values.Get("title"), values.Get("body"))
 	}
 	empty := url.Values{"title": {" "}, "body": {"kept"}, "client_key": {"k"}}

@@ -25,19 +25,23 @@ import (
 	"agent-sandboxing/core/live"
 	"agent-sandboxing/core/store"
 	"agent-sandboxing/core/store/storetest"
+	"agent-sandboxing/core/webhook"
 	"agent-sandboxing/handlers"
 	"agent-sandboxing/web"
 )
 
 // rig is the whole web process on a real database and the stand-in for GitHub, behind real HTTP.
 type rig struct {
-	url      string
-	database string
-	store    *store.Store
-	github   *githubtest.Server
-	server   *web.Server
-	stop     context.CancelFunc // of the server; Run's end is waited for by the test's clean-up
-	log      *bytes.Buffer      // read it only after stop
+	url string
+	// githubURL is where the stand-in is.
+	githubURL string
+	database  string
+	store     *store.Store
+	github    *githubtest.Server
+	chat      *chat.Service
+	server    *web.Server
+	stop      context.CancelFunc // of the server; Run's end is waited for by the test's clean-up
+	log       *bytes.Buffer      // read it only after stop
 
 	installation, repository int64
 	main                     string // SHA of the base branch
@@ -54,6 +58,35 @@ const (
 )
 
 type option func(*web.Options, *chat.Gate)
+
+const webhookSecret = "the secret of the webhook"
+
+func withoutWebhooks(o *web.Options, _ *chat.Gate) { o.Webhooks = nil }
+
+// person is somebody who has signed in.
+func (r *rig) person(t *testing.T, login string) core.User {
+	t.Helper()
+	people, err := r.store.People(t.Context(), login, 1)
+	if err != nil || len(people) != 1 {
+		t.Fatalf("%s: %d people, %v", login, len(people), err)
+	}
+	return people[0].User
+}
+
+// forgotten waits until the process has heard that something changed.
+func (r *rig) forgotten(t *testing.T, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	end := time.After(30 * time.Second)
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-end:
+			t.Fatal("what was remembered is not forgotten")
+		}
+	}
+}
 
 func newRig(t *testing.T, options ...option) *rig {
 	t.Helper()
@@ -72,13 +105,14 @@ func newRig(t *testing.T, options ...option) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.githubURL = standIn.URL
 	config := r.github.Config()
 	gate := chat.Gate{AllowedLogins: []string{owner, colleague, reader, outsider}, AdminLogins: []string{admin}}
 	hub := live.NewHub(r.store)
 	o := web.Options{
 		Hub: hub, Cookies: r.store.Cookies(), PublicURL: r.url, GitHubURL: standIn.URL, Ready: r.store.Ping,
 		Log:    slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Limits: web.Limits{PerSecond: 1000, Burst: 10000},
+		Limits: web.Limits{PerSecond: 1000, Burst: 10000}, Webhooks: webhook.NewReceiver(webhookSecret, r.store, slog.New(slog.DiscardHandler)),
 	}
 	for _, option := range options {
 		option(&o, &gate)
@@ -91,6 +125,7 @@ func newRig(t *testing.T, options ...option) *rig {
 			RedirectURL: r.url + "/auth/github/callback",
 		}),
 	})
+	r.chat = o.Chat
 	if r.server, err = web.New(o); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +138,7 @@ func (r *rig) run(t *testing.T, listener net.Listener, hub *live.Hub) {
 	ctx, stop := context.WithCancel(context.Background())
 	var served, heard sync.WaitGroup
 	heard.Go(func() {
-		_ = r.store.Listen(ctx, store.Handler{Session: hub.Wake, Partial: hub.WakePartial, Work: hub.WakeWork}) // ends with ctx
+		_ = r.store.Listen(ctx, store.Handler{Session: hub.Wake, Partial: hub.WakePartial, Work: hub.WakeWork, Access: r.chat.AccessChanged}) // ends with ctx
 	})
 	served.Go(func() {
 		if err := r.server.Run(ctx, listener); err != nil {

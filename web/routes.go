@@ -101,6 +101,7 @@ func routes(h *handlers.Handlers, ready func(context.Context) error) []route {
 		{get, session + "/publish", signedIn, 1, h.PublishPage},
 		{post, session + "/publish", signedIn, 5, h.Publish},
 		{post, session + "/publications/:publication/resolve", signedIn, 3, h.Resolve},
+		{post, session + "/publications/:publication/again", signedIn, 5, h.PublishAgain},
 		{post, session + "/publications/:publication/cancel", signedIn, 2, h.CancelPublish},
 	}
 }

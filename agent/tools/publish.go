@@ -48,7 +48,11 @@ func (t *publishTool) run(ctx context.Context, a *arguments) (agent.Result, erro
 	if done.Outcome == core.PublishOpened {
 		verb = "Created"
 	}
-	text := fmt.Sprintf("%s pull request #%d %s (%s, +%d −%d)", verb, done.Number, done.URL, plural(done.Files, "file"), done.Additions, done.Deletions)
+	kind := "pull request"
+	if done.Draft {
+		kind = "draft pull request"
+	}
+	text := fmt.Sprintf("%s %s #%d %s (%s, +%d −%d)", verb, kind, done.Number, done.URL, plural(done.Files, "file"), done.Additions, done.Deletions)
 	if done.Merged > 0 {
 		text += fmt.Sprintf("\nMerged with %s that others had pushed to the branch; read files again before you edit them.", plural(done.Merged, "commit"))
 	}

@@ -30,7 +30,7 @@ type bench struct {
 }
 
 // setup signs octo-dev in, who may push to octo-org/web-app.
-func setup(t *testing.T) bench {
+func setup(t *testing.T, change ...func(*chat.Options)) bench {
 	t.Helper()
 	gh, err := githubtest.New(githubtest.Options{Dir: t.TempDir()})
 	if err != nil {
@@ -68,12 +68,16 @@ func setup(t *testing.T) bench {
 		store: storetest.New(t), github: gh,
 		installation: core.InstallationID(installation), repository: core.RepositoryID(repo),
 	}
-	b.chat = chat.New(chat.Options{
+	o := chat.Options{
 		Store: b.store, Gate: chat.Gate{AllowedLogins: []string{"octo-dev"}}, MaxActive: 3,
 		GitHub: github.NewUser(github.UserConfig{
 			Bases: bases, ClientID: config.ClientID, ClientSecret: config.ClientSecret, RedirectURL: "http://127.0.0.1/auth/github/callback",
 		}),
-	})
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	b.chat = chat.New(o)
 	b.user = b.signIn(t, standIn)
 	return b
 }

@@ -174,7 +174,7 @@ func (s *Service) listed(ctx context.Context, key repositoryKey) (core.Repositor
 		return r, nil
 	}
 	if list, ok := s.repositories.get(key.listKey); ok {
-		return find(list, key.repository)
+		return s.noted(key, list)
 	}
 	return s.locate(ctx, key)
 }
@@ -199,12 +199,11 @@ func (s *Service) locate(ctx context.Context, key repositoryKey) (core.Repositor
 	}
 	r, err := find(p.Repositories, key.repository)
 	if err != nil && (first > 1 || p.Last > 1) {
-		var list []core.Repository
-		if list, err = s.listNow(ctx, key.user, key.installation); err != nil {
+		list, err := s.listNow(ctx, key.user, key.installation)
+		if err != nil {
 			return core.Repository{}, err
 		}
-		r, err = find(list, key.repository)
-		first = slices.IndexFunc(list, func(r core.Repository) bool { return r.ID == key.repository })/PageOfRepositories + 1
+		return s.noted(key, list)
 	}
 	if err != nil {
 		return core.Repository{}, err
@@ -212,6 +211,17 @@ func (s *Service) locate(ctx context.Context, key repositoryKey) (core.Repositor
 	s.located.put(key, r)
 	s.pages.put(key, first)
 	return r, nil
+}
+
+// noted finds a repository in a whole list and remembers on which page it is.
+func (s *Service) noted(key repositoryKey, list []core.Repository) (core.Repository, error) {
+	i := slices.IndexFunc(list, func(r core.Repository) bool { return r.ID == key.repository })
+	if i < 0 {
+		return core.Repository{}, core.NotFoundError()
+	}
+	s.located.put(key, list[i])
+	s.pages.put(key, i/PageOfRepositories+1)
+	return list[i], nil
 }
 
 // page asks for one page of a list; one that is the whole list is remembered as that.

@@ -12,29 +12,29 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// crash ends a run at its nth call to the world outside, before or after that call has had its
-// effect. As for a killed worker, nothing is recorded about it.
+// crash ends a run right after its nth call to the world outside has had its effect, which is also right
+// before the next one. As for a killed worker, nothing is recorded about it.
 type crash struct {
 	at    int // counts down; 0 has happened
-	after bool
 	calls []string
+	kill  func() // ends the process, nil for an error in its place
 }
 
-// run performs a call, or crashes before or after it.
+// run performs a call, or crashes after it.
 func run[T any](c *crash, name string, call func() (T, error)) (T, error) {
+	var none T
 	c.calls = append(c.calls, name)
 	c.at--
 	if c.at < 0 {
-		var none T
 		return none, core.ErrLeaseLost
 	}
-	if c.at > 0 || c.after {
-		result, err := call()
-		if c.at > 0 {
-			return result, err
-		}
+	result, err := call()
+	if c.at > 0 {
+		return result, err
 	}
-	var none T
+	if c.kill != nil {
+		c.kill()
+	}
 	return none, core.ErrLeaseLost
 }
 
@@ -87,40 +87,38 @@ func (c crashPulls) UpdatePullRequest(ctx context.Context, token core.RepoToken,
 	})
 }
 
-// TestPublish_ResumesAfterACrashAtEveryStep kills a first and a second publish before and after
-// each of their calls, claims the session again, and wants one commit each and one pull request.
+// TestPublish_ResumesAfterACrashAtEveryStep kills a first and a second publish after each of
+// their calls, claims the session again, and wants one commit each and one pull request.
 func TestPublish_ResumesAfterACrashAtEveryStep(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var calls []string
-	for _, after := range []bool{false, true} {
-		for at := 1; ; at++ {
-			name := fmt.Sprintf("call %d, after its effect: %v", at, after)
-			s, ws := w.session(t, map[string]string{"hello.txt": "hello\n"})
-			first, crashed := w.crashed(t, s, ws, at, after)
-			calls = first
-			pulls := w.pulls(t, s)
-			if len(pulls) != 1 {
-				t.Fatalf("%s: %d pull requests", name, len(pulls))
-			}
-			events := w.events(t, s)
-			want := []string{"publication_requested", "publication_committed", "publication_pushed", "pull_request_opened"}
-			if diff := cmp.Diff(want, events); diff != "" {
-				t.Errorf("%s: events (-want +got):\n%s", name, diff)
-			}
+	for at := 1; ; at++ {
+		name := fmt.Sprintf("call %d", at)
+		s, ws := w.session(t, map[string]string{"hello.txt": "hello\n"})
+		first, crashed := w.crashed(t, s, ws, at)
+		calls = first
+		pulls := w.pulls(t, s)
+		if len(pulls) != 1 {
+			t.Fatalf("%s: %d pull requests", name, len(pulls))
+		}
+		events := w.events(t, s)
+		want := []string{"publication_requested", "publication_committed", "publication_pushed", "pull_request_opened"}
+		if diff := cmp.Diff(want, events); diff != "" {
+			t.Errorf("%s: events (-want +got):\n%s", name, diff)
+		}
 
-			write(t, ws, map[string]string{"hello.txt": "hello again\n"})
-			_, crashedToo := w.crashed(t, s, ws, at, after)
-			pulls = w.pulls(t, s)
-			if len(pulls) != 1 || pulls[0].State != "open" || w.git(t, "rev-list", "--count", w.base+".."+s.Branch) != "2" {
-				t.Fatalf("%s, second publish: %+v", name, pulls)
-			}
-			if got := w.events(t, s); len(got) != 8 || got[7] != "pull_request_updated" {
-				t.Errorf("%s, second publish: events %v", name, got)
-			}
-			if !crashed && !crashedToo {
-				break
-			}
+		write(t, ws, map[string]string{"hello.txt": "hello again\n"})
+		_, crashedToo := w.crashed(t, s, ws, at)
+		pulls = w.pulls(t, s)
+		if len(pulls) != 1 || pulls[0].State != "open" || w.git(t, "rev-list", "--count", w.base+".."+s.Branch) != "2" {
+			t.Fatalf("%s, second publish: %+v", name, pulls)
+		}
+		if got := w.events(t, s); len(got) != 8 || got[7] != "pull_request_updated" {
+			t.Errorf("%s, second publish: events %v", name, got)
+		}
+		if !crashed && !crashedToo {
+			break
 		}
 	}
 	if diff := cmp.Diff([]string{"head", "import", "save committed", "push", "save pushed", "open", "finish"}, calls); diff != "" {
@@ -129,9 +127,9 @@ func TestPublish_ResumesAfterACrashAtEveryStep(t *testing.T) {
 }
 
 // crashed publishes with a crash and then goes on without, and says whether it came to that.
-func (w *world) crashed(t *testing.T, s core.ChatSession, ws core.PlatformWorkspace, at int, after bool) (calls []string, crashed bool) {
+func (w *world) crashed(t *testing.T, s core.ChatSession, ws core.PlatformWorkspace, at int) (calls []string, crashed bool) {
 	t.Helper()
-	c := &crash{at: at, after: after}
+	c := &crash{at: at}
 	o := w.options
 	o.Store, o.Mirror, o.PullRequests = crashStore{w.store, c}, crashMirror{w.mirror, c}, crashPulls{w.app, c}
 	w.ask(t, s, "Hello", "Body.")
@@ -142,7 +140,7 @@ func (w *world) crashed(t *testing.T, s core.ChatSession, ws core.PlatformWorksp
 	if row, rowErr := w.store.LastPublished(t.Context(), s.ID); rowErr != nil || row != nil && row.Step == core.PublishFailed {
 		t.Fatalf("a crash was recorded as a failure: %+v, %v", row, rowErr)
 	}
-	if after && c.calls[len(c.calls)-1] == "finish" {
+	if c.calls[len(c.calls)-1] == "finish" {
 		return c.calls, true // it was done, only nobody was told
 	}
 	if _, err := w.serve(t, w.options, s, ws); err != nil {
@@ -156,31 +154,29 @@ func TestPublish_ResumesAMergeAfterACrashAtEveryStep(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var calls []string
-	for _, after := range []bool{false, true} {
-		for at := 1; ; at++ {
-			name := fmt.Sprintf("call %d, after its effect: %v", at, after)
-			s, ws := w.session(t, map[string]string{"a.txt": "ours\n"})
-			w.must(t, s, ws, "Hello", "Body.")
-			w.theirs(t, s, map[string]string{"b.txt": "theirs\n"})
-			write(t, ws, map[string]string{"a.txt": "ours again\n"})
-			first, crashed := w.crashed(t, s, ws, at, after)
-			calls = first
-			if diff := cmp.Diff([]string{"ours again", "theirs"}, w.published(t, s, "a.txt", "b.txt")); diff != "" {
-				t.Errorf("%s: branch (-want +got):\n%s", name, diff)
-			}
-			pulls := w.pulls(t, s)
-			if count := w.git(t, "rev-list", "--count", w.base+".."+s.Branch); len(pulls) != 1 || count != "4" {
-				t.Fatalf("%s: %s commits, %+v", name, count, pulls)
-			}
-			// Whatever the crash left in the workspace, the next publish takes nothing of theirs back.
-			write(t, ws, map[string]string{"c.txt": "ours\n"})
-			w.must(t, s, ws, "Hello", "Body.")
-			if diff := cmp.Diff([]string{"ours again", "theirs", "ours"}, w.published(t, s, "a.txt", "b.txt", "c.txt")); diff != "" {
-				t.Errorf("%s: branch after the next publish (-want +got):\n%s", name, diff)
-			}
-			if !crashed {
-				break
-			}
+	for at := 1; ; at++ {
+		name := fmt.Sprintf("call %d", at)
+		s, ws := w.session(t, map[string]string{"a.txt": "ours\n"})
+		w.must(t, s, ws, "Hello", "Body.")
+		w.theirs(t, s, map[string]string{"b.txt": "theirs\n"})
+		write(t, ws, map[string]string{"a.txt": "ours again\n"})
+		first, crashed := w.crashed(t, s, ws, at)
+		calls = first
+		if diff := cmp.Diff([]string{"ours again", "theirs"}, w.published(t, s, "a.txt", "b.txt")); diff != "" {
+			t.Errorf("%s: branch (-want +got):\n%s", name, diff)
+		}
+		pulls := w.pulls(t, s)
+		if count := w.git(t, "rev-list", "--count", w.base+".."+s.Branch); len(pulls) != 1 || count != "4" {
+			t.Fatalf("%s: %s commits, %+v", name, count, pulls)
+		}
+		// Whatever the crash left in the workspace, the next publish takes nothing of theirs back.
+		write(t, ws, map[string]string{"c.txt": "ours\n"})
+		w.must(t, s, ws, "Hello", "Body.")
+		if diff := cmp.Diff([]string{"ours again", "theirs", "ours"}, w.published(t, s, "a.txt", "b.txt", "c.txt")); diff != "" {
+			t.Errorf("%s: branch after the next publish (-want +got):\n%s", name, diff)
+		}
+		if !crashed {
+			break
 		}
 	}
 	if diff := cmp.Diff([]string{"head", "import", "save committed", "push", "save pushed", "import", "save pushed", "update", "finish"}, calls); diff != "" {

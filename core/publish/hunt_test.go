@@ -96,7 +96,7 @@ func hunt(t *testing.T, stateless bool) {
 	s.elsewhere = httptest.NewServer(http.HandlerFunc(s.visit))
 	t.Cleanup(s.elsewhere.Close)
 	var w *world
-	s.mirrors = func() string { return w.mirrors }
+	s.mirrors = func() string { return w.dir }
 	w = newWorldOn(t, githubtest.Options{Dir: t.TempDir(), StatelessTokens: stateless}, program, s.see)
 
 	var said []any
@@ -147,7 +147,7 @@ func hunt(t *testing.T, stateless bool) {
 		t.Fatal(err)
 	}
 	s.hunt.Bytes("arguments and environment of the programs that were started", started)
-	for _, dir := range []string{w.mirrors, filepath.Dir(ws.Dir)} {
+	for _, dir := range []string{w.dir, filepath.Dir(ws.Dir)} {
 		s.hunt.Files(t, dir)
 	}
 	s.hunt.Processes("")
@@ -173,7 +173,7 @@ func hunt(t *testing.T, stateless bool) {
 // rows looks at every row of every table and returns how many there are.
 func (w *world) rows(t *testing.T, hunt *mirrortest.Hunt) (n int) {
 	t.Helper()
-	db, err := pgx.Connect(t.Context(), w.database)
+	db, err := pgx.Connect(t.Context(), w.dsn)
 	if err != nil {
 		t.Fatal(err)
 	}

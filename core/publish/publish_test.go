@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"agent-sandboxing/core"
-	"agent-sandboxing/core/github/githubtest"
 	"agent-sandboxing/core/mirror"
 	"agent-sandboxing/core/mirror/mirrortest"
 	"agent-sandboxing/core/publish"
@@ -96,62 +95,6 @@ func TestPublish_KeepsWhatPeopleWroteAroundOurBlock(t *testing.T) {
 	if !strings.Contains(p.Body, "Second.") || strings.Contains(p.Body, "First.") {
 		t.Errorf("our block was not replaced: %s", p.Body)
 	}
-}
-
-func TestPublish_RefusesWithWordsToActOn(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	hello := map[string]string{"hello.txt": "hello\n"}
-	again := map[string]string{"hello.txt": "hello again\n"}
-	refused := func(t *testing.T, s core.ChatSession, ws *mirrortest.Workspace, code, says string) {
-		t.Helper()
-		before := len(w.git(t, "for-each-ref"))
-		_, err := w.publish(t, s, ws, "Again", "")
-		wantCode(t, err, code)
-		if !strings.Contains(core.MessageOf(err), says) {
-			t.Errorf("message = %s", core.MessageOf(err))
-		}
-		events := w.events(t, s)
-		if events[len(events)-1] != "publication_failed" {
-			t.Errorf("events = %v", events)
-		}
-		if after := len(w.git(t, "for-each-ref")); after != before {
-			t.Error("something was pushed")
-		}
-	}
-
-	s, ws := w.session(t, nil)
-	refused(t, s, ws, "nothing_to_publish", "does not differ")
-	write(t, ws, map[string]string{"key.pem": "x\n"})
-	refused(t, s, ws, "nothing_to_publish", "key.pem: may hold secrets")
-	write(t, ws, map[string]string{".github/workflows/ci.yml": "on: pull_request\n"})
-	refused(t, s, ws, "workflow_permission_missing", ".github/workflows/ci.yml")
-
-	s, ws = w.session(t, hello)
-	result := w.must(t, s, ws, "Hello", "")
-	write(t, ws, again)
-	if err := w.github.ClosePullRequest(fullName, result.Number); err != nil {
-		t.Fatal(err)
-	}
-	refused(t, s, ws, "pull_request_closed", number(result.Number))
-
-	s, ws = w.session(t, hello)
-	result = w.must(t, s, ws, "Hello", "")
-	if _, err := w.github.MergePullRequest(t.Context(), fullName, result.Number); err != nil {
-		t.Fatal(err)
-	}
-	write(t, ws, again)
-	refused(t, s, ws, "pull_request_merged", "new main")
-	w.base = w.git(t, "rev-parse", "main")
-
-	s, ws = w.session(t, again)
-	if _, err := w.github.Commit(t.Context(), fullName, githubtest.Commit{Branch: s.Branch, Message: "Squatter", Files: map[string]githubtest.File{"x": githubtest.Text("x")}}); err != nil {
-		t.Fatal(err)
-	}
-	refused(t, s, ws, "remote_changed", "Somebody else pushed")
-
-	w.options.Access = access{err: core.NotFoundError()}
-	refused(t, s, ws, "installation_removed", "ask the account's owner")
 }
 
 func TestPublish_OfAFixtureIsRefused(t *testing.T) {

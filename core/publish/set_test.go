@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"agent-sandboxing/core"
 	"agent-sandboxing/core/github/githubtest"
 	"agent-sandboxing/core/mirror/mirrortest"
+	"agent-sandboxing/core/publish"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -75,18 +77,60 @@ func TestPublishSet_RefusesSubmoduleChanges(t *testing.T) {
 	wantCode(t, err, "submodule_change_refused")
 }
 
-func TestPublish_RefusesADeletedBranch(t *testing.T) {
+func TestPublishSet_FollowsWhatAPersonChose(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s, ws := w.session(t, map[string]string{"hello.txt": "hello\n"})
-	w.must(t, s, ws, "Hello", "")
-	if err := w.github.DeleteBranch(t.Context(), fullName, s.Branch); err != nil {
+	s, ws := w.session(t, map[string]string{"hello.txt": "hello\n", "logo.bin": "\x00\x01", "other.bin": "\x00\x02", "main.go": "package other\n"})
+	if err := os.Remove(filepath.Join(ws.Dir, "README.md")); err != nil {
 		t.Fatal(err)
 	}
-	write(t, ws, map[string]string{"hello.txt": "again\n"})
-	_, err := w.publish(t, s, ws, "Hello", "")
-	wantCode(t, err, "branch_deleted")
-	if got := w.git(t, "for-each-ref", "refs/heads/agent"); got != "" {
-		t.Errorf("the branch came back: %s", got)
+	wantSet := func(result core.PublishResult, published string, leftOut ...string) {
+		t.Helper()
+		slices.Sort(result.LeftOut)
+		if diff := cmp.Diff(leftOut, result.LeftOut); diff != "" {
+			t.Errorf("left out (-want +got):\n%s", diff)
+		}
+		if got := strings.ReplaceAll(w.git(t, "diff-tree", "-r", "--name-status", w.base, s.Branch), "\n", " "); got != published {
+			t.Errorf("published %q, want %q", got, published)
+		}
+	}
+	w.askFor(t, s, core.Publication{Title: "Hello"}, core.PathChoices{"logo.bin": true, "main.go": false, "README.md": false})
+	first, err := w.serve(t, w.options, s, ws)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantSet(first, "A\thello.txt A\tlogo.bin", "README.md: left out by a person", "main.go: left out by a person", "other.bin: new binary file")
+	if body := w.pulls(t, s)[0].Body; !strings.Contains(body, "`main.go: left out by a person`") {
+		t.Errorf("body:\n%s", body)
+	}
+	// The agent's own publish chooses nothing: what people chose stays.
+	write(t, ws, map[string]string{"hello.txt": "hello again\n"})
+	w.byAgent(t, s, ws, "Hello", "")
+	if got := w.git(t, "diff-tree", "-r", "--name-status", w.base, s.Branch); got != "A\thello.txt\nA\tlogo.bin" {
+		t.Errorf("by the agent: %q", got)
+	}
+	w.askFor(t, s, core.Publication{Title: "Hello"}, core.PathChoices{})
+	last, err := w.serve(t, w.options, s, ws)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantSet(last, "D\tREADME.md A\thello.txt M\tmain.go", "logo.bin: new binary file", "other.bin: new binary file")
+}
+
+func TestMarked_SaysInTheDiffWhatARuleKeepsOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s, ws := w.session(t, map[string]string{"hello.txt": "hello\n", "logo.bin": "\x00\x01", "huge.txt": strings.Repeat("z\n", 1<<20), "key.pem": "x\n", "out": "->/etc/passwd"})
+	diff, err := publish.Marked{Mirror: w.mirror}.Capture(t.Context(), s, ws)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, f := range diff.Files {
+		got[f.Path] = f.Rule
+	}
+	want := map[string]string{"hello.txt": "", "logo.bin": "new binary file", "huge.txt": "larger than 1 MiB", "key.pem": "may hold secrets", "out": "link out of the repository"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
 	}
 }

@@ -178,21 +178,3 @@ func TestPublish_NamesConflictsAndOverwritesNothing(t *testing.T) {
 		t.Errorf("branch (-want +got):\n%s", diff)
 	}
 }
-
-func TestPublish_RefusesARewrittenBranch(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	s, ws := w.session(t, map[string]string{"a.txt": "ours\n"})
-	w.must(t, s, ws, "Hello", "")
-	if err := w.github.ResetBranch(t.Context(), fullName, s.Branch, w.base); err != nil {
-		t.Fatal(err)
-	}
-	w.theirs(t, s, map[string]string{"a.txt": "theirs\n"})
-	before := w.git(t, "rev-parse", s.Branch)
-	write(t, ws, map[string]string{"a.txt": "ours again\n"})
-	_, err := w.publish(t, s, ws, "Hello", "")
-	wantCode(t, err, "branch_rewritten")
-	if w.git(t, "rev-parse", s.Branch) != before {
-		t.Error("the branch was overwritten")
-	}
-}

@@ -18,6 +18,7 @@ import (
 	"agent-sandboxing/core/mirror"
 	"agent-sandboxing/core/mirror/mirrortest"
 	"agent-sandboxing/core/publish"
+	"agent-sandboxing/core/seal"
 	"agent-sandboxing/core/store"
 	"agent-sandboxing/core/store/storetest"
 )
@@ -32,23 +33,31 @@ type world struct {
 	github  *githubtest.Server
 	app     *github.App
 	tokens  *github.Tokens
+	url     string // of the stand-in
+	dir     string // of the mirror
+	dsn     string
+	keys    string
 	repo    core.Repository
 	base    string // head of main
 	store   *store.Store
 	mirror  *mirror.Mirror
-	mirrors string // its folder
 	worker  core.Worker
 	owner   core.User
 	options publish.Options
 	log     *strings.Builder
-
-	database string // address
 }
 
-// access is the person's own right to push, as GitHub would say it.
-type access struct{ err error }
+// access is the person's own right to push, as GitHub would say it; now is the repository under another
+// name.
+type access struct {
+	err error
+	now core.Repository
+}
 
 func (a access) MayPush(_ context.Context, _ core.UserID, repo core.Repository) (core.Repository, error) {
+	if a.now.ID != 0 {
+		repo = a.now
+	}
 	return repo, a.err
 }
 
@@ -74,12 +83,9 @@ func newWorldOn(t *testing.T, o githubtest.Options, git string, seen func(*http.
 		handler.ServeHTTP(rw, r)
 	}))
 	t.Cleanup(srv.Close)
-	bases, err := github.NewBases(srv.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.url, w.dir, w.dsn, w.keys = srv.URL, t.TempDir(), storetest.NewURL(t), seal.NewKey("test")
 	config := w.github.Config()
-	if w.app, err = github.NewApp(github.AppConfig{Bases: bases, AppID: config.AppID, PrivateKey: config.PrivateKey, Now: w.github.Now}); err != nil {
+	if w.app, err = appOf(w.url, config.AppID, config.PrivateKey, w.github.Now); err != nil {
 		t.Fatal(err)
 	}
 	w.tokens = github.NewTokens(w.app, func(core.RepoToken) {})
@@ -103,29 +109,54 @@ func newWorldOn(t *testing.T, o githubtest.Options, git string, seen func(*http.
 	}
 	w.repo = core.Repository{ID: core.RepositoryID(id), InstallationID: core.InstallationID(installation), Owner: "octo-org", Name: "widgets", DefaultBranch: "main", Private: true}
 
-	w.database = storetest.NewURL(t)
-	w.store = storetest.Open(t, w.database, storetest.Keys(t))
+	keys, err := seal.Parse(w.keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.store = storetest.Open(t, w.dsn, keys)
 	if w.owner, err = w.store.UpsertUser(t.Context(), core.Person{ID: 4242, Login: "octo-dev", Name: "Octo <Dev>"}); err != nil {
 		t.Fatal(err)
 	}
 	w.worker = storetest.Worker(t, w.store, "host-1")
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	w.mirrors = t.TempDir()
-	if w.mirror, err = mirror.New(mirror.Options{Dir: w.mirrors, GitPath: git, GitURL: w.app.GitURL, Tokens: w.tokens, CloneDepth: 50, Log: log}); err != nil {
+	if w.mirror, err = mirrorOf(w.dir, git, w.app, w.tokens, log); err != nil {
 		t.Fatal(err)
 	}
-	w.options = publish.Options{
-		Store: w.store, Mirror: w.mirror, Tokens: w.tokens, PullRequests: w.app, Access: access{},
-		Bot: publish.Identity{Name: "agent[bot]", Email: "99+agent[bot]@users.noreply.github.com"}, PublicURL: "https://agent.example.com", Log: log,
-	}
+	w.options = optionsOf(w.store, w.mirror, w.app, w.tokens, log)
 	return w
+}
+
+func appOf(url string, id int64, key []byte, now func() time.Time) (*github.App, error) {
+	bases, err := github.NewBases(url)
+	if err != nil {
+		return nil, err
+	}
+	return github.NewApp(github.AppConfig{Bases: bases, AppID: id, PrivateKey: key, Now: now})
+}
+
+func mirrorOf(dir, git string, app *github.App, tokens *github.Tokens, log *slog.Logger) (*mirror.Mirror, error) {
+	return mirror.New(mirror.Options{Dir: dir, GitPath: git, GitURL: app.GitURL, Tokens: tokens, CloneDepth: 50, Log: log})
+}
+
+func optionsOf(s *store.Store, m *mirror.Mirror, app *github.App, tokens *github.Tokens, log *slog.Logger) publish.Options {
+	return publish.Options{
+		Store: s, Mirror: m, Tokens: tokens, PullRequests: app, Access: access{},
+		Bot: publish.Identity{Name: "agent[bot]", Email: "99+agent[bot]@users.noreply.github.com"}, PublicURL: "https://agent.example.com",
+		TokenPause: time.Millisecond, Log: log,
+	}
 }
 
 // session is a checked-out session with these files written on top of its base.
 func (w *world) session(t *testing.T, files map[string]string) (core.ChatSession, *mirrortest.Workspace) {
 	t.Helper()
+	return w.sessionOn(t, "main", files)
+}
+
+// sessionOn is session with its base on a branch that points to w.base.
+func (w *world) sessionOn(t *testing.T, branch string, files map[string]string) (core.ChatSession, *mirrortest.Workspace) {
+	t.Helper()
 	s, err := w.store.CreateSession(t.Context(), core.NewSession{
-		Session: core.ChatSession{OwnerID: w.owner.ID, Repository: w.repo, BaseBranch: "main", BaseSHA: w.base, Title: "Say hello", BashPolicy: core.PolicySeed},
+		Session: core.ChatSession{OwnerID: w.owner.ID, Repository: w.repo, BaseBranch: branch, BaseSHA: w.base, Title: "Say hello", BashPolicy: core.PolicySeed},
 		Text:    "Say hello",
 	})
 	if err != nil {
@@ -155,10 +186,18 @@ func write(t *testing.T, ws *mirrortest.Workspace, files map[string]string) {
 // ask stores a person's wish to publish.
 func (w *world) ask(t *testing.T, s core.ChatSession, title, body string) {
 	t.Helper()
-	_, err := w.store.RequestPublish(t.Context(), core.Publication{SessionID: s.ID, RequestedBy: w.owner.ID, ClientKey: string(core.NewID[core.PublicationID]()), Title: title, Body: body, CreatedAt: asked}, nil)
+	w.askFor(t, s, core.Publication{Title: title, Body: body}, nil)
+}
+
+// askFor is ask with choices.
+func (w *world) askFor(t *testing.T, s core.ChatSession, p core.Publication, paths core.PathChoices) core.PublicationID {
+	t.Helper()
+	p.SessionID, p.RequestedBy, p.ClientKey, p.CreatedAt = s.ID, w.owner.ID, string(core.NewID[core.PublicationID]()), asked
+	stored, err := w.store.RequestPublish(t.Context(), p, paths)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return stored.ID
 }
 
 // serve claims the session's publication and performs it once with the given options.

@@ -59,10 +59,16 @@ func withoutMoney(t *testing.T, s *store.Store) core.Claim {
 	return c
 }
 
-func published(t *testing.T, s *store.Store) core.Claim {
+func requested(t *testing.T, s *store.Store) core.Claim {
 	c := finished(t, s)
-	_, err := s.RequestPublish(t.Context(), core.Publication{SessionID: c.Session.ID, RequestedBy: c.Owner.ID, Title: "T"}, nil)
+	p, err := s.RequestPublish(t.Context(), core.Publication{SessionID: c.Session.ID, RequestedBy: c.Owner.ID, Title: "T"}, core.PathChoices{"a.bin": true})
 	must(t, err)
+	c.Publication = &p
+	return c
+}
+
+func published(t *testing.T, s *store.Store) core.Claim {
+	requested(t, s)
 	return storetest.Claim(t, s)
 }
 
@@ -150,6 +156,15 @@ func changes() []change {
 		{"RequestPublish", finished, func(ctx context.Context, s *store.Store, c core.Claim) error {
 			_, err := s.RequestPublish(ctx, core.Publication{SessionID: c.Session.ID, Title: "T", ClientKey: "k"}, nil)
 			return err
+		}},
+		{"CancelPublication", requested, func(ctx context.Context, s *store.Store, c core.Claim) error {
+			return s.CancelPublication(ctx, c.Session.ID, c.Publication.ID)
+		}},
+		{"CancelPublication of a worker's", published, func(ctx context.Context, s *store.Store, c core.Claim) error {
+			return s.CancelPublication(ctx, c.Session.ID, c.Publication.ID)
+		}},
+		{"SavePullRequest", published, func(ctx context.Context, s *store.Store, c core.Claim) error {
+			return s.SavePullRequest(ctx, c.Lease, core.PullRequest{Number: 1, State: core.PullClosed}, core.PullRequestMoved{State: core.PullClosed, Number: 1})
 		}},
 		{"SavePublication", published, func(ctx context.Context, s *store.Store, c core.Claim) error {
 			p := *c.Publication
@@ -251,6 +266,7 @@ type told struct {
 	Sandbox     core.SandboxState
 	Publication core.PublishStep
 	PullRequest bool
+	Cancelled   bool // somebody asked for the publication's end
 	Artifacts   int
 	Checkpoints int
 	Title       string
@@ -329,6 +345,12 @@ func fromLog(t *testing.T, events []core.Event) told {
 			w.Publication = core.PublishRequested
 		case core.EventPublicationCommitted:
 			w.Publication = core.PublishCommitted
+		case core.EventPublicationFailed:
+			w.Publication = core.PublishFailed
+		case core.EventPublicationCancel:
+			w.Cancelled = true
+		case "pull_request_closed":
+			w.PullRequest = true
 		case "pull_request_opened":
 			w.Publication, w.PullRequest = core.PublishDone, true
 		default: // tells of no state
@@ -365,7 +387,7 @@ func fromRecords(t *testing.T, s *store.Store, tl core.Timeline) told {
 		w.Sandbox = tl.Sandbox.State
 	}
 	if tl.Publication != nil {
-		w.Publication = tl.Publication.Step
+		w.Publication, w.Cancelled = tl.Publication.Step, !tl.Publication.CancelRequestedAt.IsZero()
 	}
 	return w
 }

@@ -145,3 +145,31 @@ func TestPublication_TheLedgerThroughItsSteps(t *testing.T) {
 		t.Errorf("LastPublished after one that pushed nothing = %+v, %v", last, err)
 	}
 }
+
+func TestRequestPublish_KeepsTheChosenPaths(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	session, other := storetest.Session(t, s, storetest.User(t, s).ID), storetest.Session(t, s, storetest.User(t, s).ID)
+	in := core.Publication{SessionID: session.ID, RequestedBy: session.OwnerID, Title: "T", Draft: true, Base: "release", Choice: core.ChooseNew}
+	for _, step := range []struct{ paths, want core.PathChoices }{
+		{core.PathChoices{"a.bin": true, "odd '\"\\ name": false}, core.PathChoices{"a.bin": true, "odd '\"\\ name": false}},
+		{nil, core.PathChoices{"a.bin": true, "odd '\"\\ name": false}},
+		{core.PathChoices{"b": true}, core.PathChoices{"b": true}},
+		{core.PathChoices{}, core.PathChoices{}},
+	} {
+		p, err := s.RequestPublish(t.Context(), in, step.paths)
+		must(t, err)
+		if !p.Draft || p.Base != "release" || p.Choice != core.ChooseNew {
+			t.Errorf("publication = %+v", p)
+		}
+		got, err := s.PathChoices(t.Context(), session.ID)
+		must(t, err)
+		if diff := cmp.Diff(step.want, got); diff != "" {
+			t.Errorf("after %v (-want +got):\n%s", step.paths, diff)
+		}
+		must(t, s.CancelPublication(t.Context(), session.ID, p.ID))
+	}
+	if got, err := s.PathChoices(t.Context(), other.ID); err != nil || len(got) != 0 {
+		t.Errorf("of another session: %v, %v", got, err)
+	}
+}

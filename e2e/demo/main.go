@@ -115,6 +115,7 @@ func (d *demo) standInGitHub(ctx context.Context, group *errgroup.Group) error {
 	}
 	maps.Copy(d.env, github.Environment())
 	d.people = github.People()
+	github.LeadTo(d.env["PUBLIC_URL"])
 	group.Go(func() error { return github.Serve(ctx) })
 	return nil
 }

@@ -45,10 +45,20 @@ func (g *GitHub) Environment() map[string]string {
 	return map[string]string{
 		"GITHUB_BASE_URL": "http://" + g.addr, "GITHUB_CLIENT_ID": c.ClientID, "GITHUB_CLIENT_SECRET": c.ClientSecret,
 		"GITHUB_APP_ID": strconv.FormatInt(c.AppID, 10), "GITHUB_APP_PRIVATE_KEY_FILE": filepath.Join(g.dir, "app.pem"),
+		"GITHUB_WEBHOOK_SECRET": webhookSecret,
 		"ALLOWED_LOGINS": seed.Owner + "," + seed.Reader, "ADMIN_LOGINS": seed.Admin,
 		"DEMO_LOGINS": strings.Join(g.People(), ","),
 	}
 }
+
+// LeadTo makes the stand-in's pages lead back to the product at an address, and its webhook deliver there.
+func (g *GitHub) LeadTo(publicURL string) {
+	g.server.SetSetupURL(publicURL + "/github/setup")
+	g.server.SetWebhook(publicURL+"/github/webhook", webhookSecret)
+}
+
+// webhookSecret signs what the stand-in delivers. It never leaves the machine.
+const webhookSecret = "the stand-in's webhook secret"
 
 // Server is the stand-in itself, to change what is on it and to make it fail.
 func (g *GitHub) Server() *githubtest.Server { return g.server }

@@ -218,7 +218,7 @@ func TestPullRequestCard_LeadsOnlyWhileSomethingIsUnpublished(t *testing.T) {
 	}{
 		"none yet":    {components.PullRequestProps{SessionID: "s", CanPublish: true, Update: true}, "Create pull request", ""},
 		"new work":    {components.PullRequestProps{SessionID: "s", Number: 41, CanPublish: true, Update: true}, "Update pull request", ""},
-		"up to date":  {components.PullRequestProps{SessionID: "s", Number: 41, CanPublish: true}, "", "has all changes of this session"},
+		"up to date":  {components.PullRequestProps{SessionID: "s", Number: 41, CanPublish: true}, "", "has all chosen changes of this session"},
 		"not allowed": {components.PullRequestProps{SessionID: "s", Number: 41, Update: true, Blocked: "You may not push."}, "", "You may not push."},
 	} {
 		doc, _ := render(t, components.PullRequestCard(tt.props))

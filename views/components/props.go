@@ -121,9 +121,18 @@ type FailureProps struct {
 	Action    string // its label
 	Resends   string // id of the message whose text ActionURL fills into the composer, "" for none
 
+	Choices []ChoiceProps // ways on of which one is to be chosen
+
 	ContinueURL string // POST goes on from here, "" when that cannot be
 	Continue    string // the button of it: "Continue with a higher limit"
 	ContinueFor string // what it will do: "Up to 120 steps and 60 minutes."
+}
+
+// ChoiceProps is one way on: a button whose POST sends choice=Value.
+type ChoiceProps struct {
+	URL   string
+	Value string
+	Label string
 }
 
 // ProvisionProps is the strip of steps until the sandbox is ready: #provision.
@@ -225,19 +234,24 @@ type PullRequestProps struct {
 	Number    int // 0: none yet
 	URL       string
 	State     string // open, closed, merged
+	Draft     bool
+	Base      string // branch that it goes into, "" when not known
+	Behind    int    // commits of Base that it had not when it was published
 	Title     string
 	HeadSHA   string
 	UpdatedAt time.Time
 	Now       time.Time
 	// Publishing holds the steps of an unfinished publish.
 	Publishing []StepProps
-	CancelURL  string // POST ends a publish that waits, "" when that cannot be
+	CancelURL  string // POST ends the publish, "" when that cannot be (any more)
 	Outcome    string // "Pull request #41 is open.", "Already published, nothing new."
 	Failure    *FailureProps
 	LeftOut    []string // paths that were not published
 	CanPublish bool     // the viewer may, now
 	Update     bool     // there are changes that the pull request has not
 	Blocked    string   // why it cannot be published now, "" for none
+	// FollowUpURL is the form of a session that goes on after the merge, "" before it.
+	FollowUpURL string
 }
 
 // NetworkProps is what the session's sandbox has reached: #network.
@@ -260,7 +274,7 @@ type NetworkProps struct {
 type ConnectionProps struct {
 	Host        string // untrusted; "" stands for hosts without names of their own
 	Port        int
-	Outcome     string // allowed, refused or failed
+	Outcome     string // allowed, refused, failed, or allowed_now: refused, and on the list since
 	Rule        string // id
 	Reason      string // the rule in words, in one sentence
 	Connections int64
@@ -268,7 +282,6 @@ type ConnectionProps struct {
 	Received    int64
 	FirstAt     time.Time
 	LastAt      time.Time
-	NowAllowed  bool // it was refused, and is on the list by now
 	CanAllow    bool // the viewer may put it on the repository's list
 }
 

@@ -41,6 +41,7 @@ func Samples(now time.Time, theme string) []Sample {
 		{"session-failed", pages.Session(session(frame("Fix the rounding", ""), failed))},
 		{"session-limited", pages.Session(session(frame("Fix the rounding", ""), limited))},
 		{"session-changes", pages.Session(narrowChanges(session(frame("Fix the rounding", ""), done)))},
+		{"session-closed", pages.Session(closedPull(session(frame("Fix the rounding", ""), done)))},
 		{"session-network", pages.Session(narrowDetails(session(frame("Fix the rounding", ""), done)))},
 		{"network", pages.NetworkLog(networkLog(frame("Network", "")))},
 		{"repository-network", pages.RepositoryNetwork(repositoryNetwork(frame("Network", ""), true, ""))},
@@ -145,18 +146,33 @@ func sessions(l layout.Props) pages.SessionsProps {
 }
 
 func publish(l layout.Props, number int) pages.PublishProps {
-	return pages.PublishProps{
+	p := pages.PublishProps{
 		Layout: l, SessionID: id(1), Session: "Fix the rounding of half cents in split postings",
-		Repository: "octo-org/ledger", Branch: "agent/" + id(1), BaseBranch: "main",
+		Repository: "octo-org/ledger", Branch: "agent/" + id(1), Base: "main", Draft: true,
 		Title:     "Round half cents to even when a posting is split",
 		Body:      "Splitting a posting rounded each part up, so that the parts could add up to more than the whole.\n\n- `Split` rounds half to even and gives the remainder to the last part\n- a test for amounts that do not divide\n",
 		ClientKey: "0197c1d2-0000-7000-8000-000000000002",
-		Files:     changed(), Total: 4, Additions: 61, Deletions: 9,
+		Total:     6, Included: 4, Additions: 61, Deletions: 9,
+		Kept: []pages.PublishPathProps{
+			{File: components.FileProps{Path: "testdata/ledger.sqlite", Status: "added", Binary: true, URL: "#"}, Rule: "new binary file"},
+			{File: components.FileProps{Path: "deploy/production/.env.production.local", Status: "added", Additions: 4, URL: "#"}, Rule: "may hold secrets"},
+		},
 		DiffURL:  "/chat-sessions/" + id(1) + "/diffs/latest",
 		Warnings: []string{"A workflow file changed (.github/workflows/test.yml): look at it before you publish."},
 		Number:   number,
 		Author:   "The platform commits as agent-sandboxing[bot], with octo-dev as co-author.",
 	}
+	for _, f := range changed() {
+		p.Paths = append(p.Paths, pages.PublishPathProps{File: f, In: true})
+	}
+	p.Paths = append(p.Paths, pages.PublishPathProps{
+		File: components.FileProps{Path: ".github/workflows/test.yml", Status: "modified", Additions: 1, Deletions: 1, URL: "#"}, Note: "The App may not change workflow files.",
+	})
+	if number > 0 {
+		p.Behind, p.BehindBase = 3, "main"
+		p.BaseError = "The base branch release is not on GitHub any more. The session's branch is pushed; publish again into another base."
+	}
+	return p
 }
 
 func artifact(l layout.Props) pages.ArtifactPageProps {

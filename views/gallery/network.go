@@ -17,7 +17,7 @@ func network(now time.Time) components.NetworkProps {
 			{Host: "telemetry.example.com", Port: 443, Outcome: "refused", Rule: "host_not_allowed", Reason: "The host is on no list.", Connections: 4, LastAt: now.Add(-20 * time.Second), CanAllow: true},
 			{Host: "registry.example.com", Port: 443, Outcome: "allowed", Rule: "host_listed", Reason: "The host is on a list.", Connections: 128, Sent: 47 << 10, Received: 12 << 20, LastAt: now.Add(-time.Minute)},
 			{Host: "a-very-long-name-that-goes-on-and-on.and-on.and-on.internal.example.com", Port: 80, Outcome: "refused", Rule: "address_not_public", Reason: "The name leads to an address that is not public.", Connections: 1, LastAt: now.Add(-2 * time.Minute)},
-			{Host: "proxy.example.com", Port: 443, Outcome: "refused", Rule: "host_not_allowed", Reason: "The host is on no list.", Connections: 2, LastAt: now.Add(-3 * time.Minute), NowAllowed: true},
+			{Host: "proxy.example.com", Port: 443, Outcome: "allowed_now", Rule: "host_not_allowed", Reason: "The host was on no list.", Connections: 2, LastAt: now.Add(-3 * time.Minute)},
 			{Host: "typo.example.com", Port: 443, Outcome: "failed", Rule: "name_not_found", Reason: "The name has no address.", Connections: 1, LastAt: now.Add(-4 * time.Minute)},
 			{Outcome: "refused", Rule: "host_not_allowed", Reason: "The host is on no list.", Connections: 9000, LastAt: now.Add(-4 * time.Minute)},
 		},

@@ -5,6 +5,7 @@ import (
 
 	"agent-sandboxing/views/components"
 	"agent-sandboxing/views/layout"
+	"agent-sandboxing/views/link"
 	"agent-sandboxing/views/markdown"
 	"agent-sandboxing/views/pages"
 )
@@ -80,7 +81,7 @@ func session(l layout.Props, s stage) pages.SessionProps {
 		p.Head.CanPublish, p.Head.Files, p.Head.Additions, p.Head.Deletions = true, 4, 61, 9
 		pull := components.PullRequestProps{
 			SessionID: id(1), Number: 41, URL: "https://github.com/octo-org/ledger/pull/41", State: "open", Title: "Round half cents to even when a posting is split",
-			HeadSHA: "77aa01c9d04e77c1b2a3948576aa0011bbcc2233", UpdatedAt: now.Add(-2 * time.Minute), Now: now, CanPublish: true, Update: true,
+			HeadSHA: "77aa01c9d04e77c1b2a3948576aa0011bbcc2233", UpdatedAt: now.Add(-2 * time.Minute), Now: now, CanPublish: true, Update: true, Draft: true, Base: "main", Behind: 2,
 			Outcome: "Pull request #41 is open.", LeftOut: []string{"dist/bundle.bin"},
 		}
 		p.Head.PullRequest, p.PullRequest = &pull, pull
@@ -89,6 +90,20 @@ func session(l layout.Props, s stage) pages.SessionProps {
 		}
 		p.Artifacts = []components.ArtifactProps{{ID: id(9), URL: "/chat-sessions/" + id(1) + "/artifacts/" + id(9), Name: "go test ./...", Kind: "tool output", Size: 48123}}
 	}
+	return p
+}
+
+// closedPull is a publish that found its pull request closed.
+func closedPull(p pages.SessionProps) pages.SessionProps {
+	pr := p.PullRequest
+	pr.State, pr.Draft, pr.Behind, pr.Outcome, pr.LeftOut = "closed", false, 0, "", nil
+	pr.Failure = &components.FailureProps{
+		Title: "The pull request was not published", Code: "pull_request_closed",
+		Message: "Pull request #41 was closed without being merged. Open it again, or open a new one that refers to it.",
+		Safe:    "Nothing was overwritten, and the work tree is kept.",
+		Choices: []components.ChoiceProps{{URL: link.PublishAgain(id(1), id(7)), Value: "reopen", Label: "Open it again and publish"}, {URL: link.PublishAgain(id(1), id(7)), Value: "new", Label: "Open a new pull request"}},
+	}
+	p.PullRequest, p.Head.PullRequest, p.Tab = pr, &pr, "changes"
 	return p
 }
 

@@ -94,7 +94,12 @@ func Resolve(id, publication string) string {
 	return Session(id) + "/publications/" + url.PathEscape(publication) + "/resolve"
 }
 
-// CancelPublish ends a publish that waits for GitHub: POST.
+// PublishAgain repeats a publish with the answer to what it asked: POST choice.
+func PublishAgain(id, publication string) string {
+	return Session(id) + "/publications/" + url.PathEscape(publication) + "/again"
+}
+
+// CancelPublish ends a publish of which nothing was sent yet: POST.
 func CancelPublish(id, publication string) string {
 	return Session(id) + "/publications/" + url.PathEscape(publication) + "/cancel"
 }
@@ -152,7 +157,7 @@ func DiffFile(id, diff string, file int) string {
 // LatestDiff redirects to the newest diff.
 func LatestDiff(id string) string { return Session(id) + "/diffs/latest" }
 
-// Publish is the form (GET) and its target (POST title, body, client_key).
+// Publish is the form (GET) and its target (POST title, body, draft, base, offered, path, client_key).
 func Publish(id string) string { return Session(id) + "/publish" }
 
 // Artifact is an artifact's page; page counts from 1.

@@ -184,14 +184,17 @@ type PublishProps struct {
 	Session    string // title
 	Repository string
 	Branch     string
-	BaseBranch string
 	Title      string
 	Body       string
+	Draft      bool
+	Base       string // the branch to merge into
 	ClientKey  string
-	Files      []components.FileProps
-	MoreFiles  int
+	Kept       []PublishPathProps // that a rule keeps out
+	Paths      []PublishPathProps // the others
+	MoreFiles  int                // that are not listed
 	Total      int
-	Additions  int
+	Included   int // files that go in as the form begins
+	Additions  int // of them
 	Deletions  int
 	DiffURL    string
 	Warnings   []string
@@ -199,7 +202,19 @@ type PublishProps struct {
 	Blocked    string // why it cannot be published now, "" for none
 	Error      string
 	TitleError string
+	BaseError  string
+	Behind     int // commits of BehindBase that the pull request had not when it was published
+	BehindBase string
 	Author     string // "The platform commits as agent-sandboxing[bot], co-authored by @octo-dev."
+}
+
+// PublishPathProps is one changed path of the form.
+type PublishPathProps struct {
+	File  components.FileProps
+	Rule  string // keeps it out unless it is ticked, "" for none
+	In    bool   // ticked
+	Fixed bool   // its name cannot be sent, so it goes by the rule
+	Note  string // what will become of it, "" for nothing special
 }
 
 // ArtifactPageProps is one artifact's text.

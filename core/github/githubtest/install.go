@@ -45,6 +45,10 @@ func (s *Server) install(w http.ResponseWriter, r *http.Request) {
 			s.pageFailed(w, r, err)
 			return
 		}
+		if _, err := s.Deliver(r.Context(), "installation", object{"action": "created", "installation": object{"id": id}}); err != nil {
+			s.pageFailed(w, r, err)
+			return
+		}
 		s.mu.Lock()
 		setup := s.setupURL
 		s.mu.Unlock()

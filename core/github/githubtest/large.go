@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -40,10 +43,18 @@ func (s *Server) AddBranches(ctx context.Context, fullName, from string, names .
 	if err != nil {
 		return err
 	}
-	var all strings.Builder
-	for _, name := range names {
-		fmt.Fprintf(&all, "create refs/heads/%s %s\n", name, sha)
+	refs, err := s.branches(ctx, r.ID, "")
+	if err != nil {
+		return err
 	}
-	_, err = s.git(ctx, r.ID, []byte(all.String()), "update-ref", "--stdin")
-	return err
+	for _, name := range names {
+		refs = append(refs, gitRef{Name: name, SHA: sha})
+	}
+	slices.SortFunc(refs, func(a, b gitRef) int { return strings.Compare(a.Name, b.Name) })
+	// As git packs them: a file for each of thousands takes a disk a while.
+	packed := []byte("# pack-refs with: peeled fully-peeled sorted \n")
+	for _, ref := range refs {
+		packed = append(packed, ref.SHA+" refs/heads/"+ref.Name+"\n"...)
+	}
+	return os.WriteFile(filepath.Join(s.bareDir(r.ID), "packed-refs"), packed, 0o600)
 }

@@ -34,6 +34,14 @@ func NewWorkspace(tb testing.TB) *Workspace {
 	return &Workspace{Dir: filepath.Join(dir, "repo"), snap: filepath.Join(dir, "snap.git")}
 }
 
+// Base is the commit that it was checked out at.
+func (w *Workspace) Base() string { return w.base }
+
+// OpenWorkspace is the workspace whose work tree another process has checked out at base.
+func OpenWorkspace(dir, base string) *Workspace {
+	return &Workspace{Dir: dir, snap: filepath.Join(filepath.Dir(dir), "snap.git"), base: base}
+}
+
 // Checkout builds the repository from the pack as a sandbox does.
 func (w *Workspace) Checkout(ctx context.Context, spec core.Checkout, pack io.Reader) error {
 	w.base = spec.BaseSHA

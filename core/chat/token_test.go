@@ -1,0 +1,109 @@
+package chat_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"agent-sandboxing/core"
+	"agent-sandboxing/core/chat"
+	"agent-sandboxing/core/github/githubtest"
+)
+
+// forgetful is a store whose write of a rotated pair fails as often as it is told.
+type forgetful struct {
+	chat.Store
+	fail atomic.Int32
+}
+
+var errLost = errors.New("the commit was lost")
+
+func (f *forgetful) RefreshUserToken(ctx context.Context, id core.UserID, version int64, refresh func(core.UserToken) (core.UserToken, error)) (core.UserToken, error) {
+	return f.Store.RefreshUserToken(ctx, id, version, func(t core.UserToken) (core.UserToken, error) {
+		fresh, err := refresh(t)
+		if err == nil && f.fail.Add(-1) >= 0 {
+			return core.UserToken{}, errLost // after GitHub has rotated
+		}
+		return fresh, err
+	})
+}
+
+// refreshes counts how often GitHub was asked for a new pair.
+func refreshes(s *githubtest.Server) (n int) {
+	for _, line := range s.Requests() {
+		if strings.HasPrefix(line, "POST /login/oauth/access_token") {
+			n++
+		}
+	}
+	return n
+}
+
+func TestToken_ARotatedPairOutlivesAFailedWrite(t *testing.T) {
+	t.Parallel()
+	lost := &forgetful{}
+	b := setup(t, func(o *chat.Options) { lost.Store = o.Store; o.Store = lost })
+	before := refreshes(b.github)
+	b.github.Advance(9 * time.Hour) // the access token has ended, its refresh token has not
+	lost.fail.Store(2)
+	for range 2 {
+		if err := b.mayPush(t); !errors.Is(err, errLost) {
+			t.Fatalf("err = %v, want the lost write", err)
+		}
+	}
+	if err := b.mayPush(t); err != nil {
+		t.Errorf("the third time: %v", err)
+	}
+	if n := refreshes(b.github) - before; n != 1 {
+		t.Errorf("GitHub rotated %d times, want once: the second would have ended the pair", n)
+	}
+	if err := b.mayPush(t); err != nil {
+		t.Errorf("after it: %v", err)
+	}
+	if n := refreshes(b.github) - before; n != 1 {
+		t.Errorf("GitHub rotated %d times in all", n)
+	}
+}
+
+func TestToken_OneThatIsRefusedIsAskedAboutOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	before := refreshes(b.github)
+	if err := b.github.RevokeUser("octo-dev"); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		if err := b.mayPush(t); core.CodeOf(err) != "reauth_required" {
+			t.Fatalf("err = %v, want reauth_required", err)
+		}
+	}
+	if n := refreshes(b.github) - before; n != 1 {
+		t.Errorf("GitHub was asked %d times to renew it, want once", n)
+	}
+}
+
+func TestConfirm_KeepsWhatWorksAndWhatGitHubCannotSay(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	if err := b.chat.Confirm(t.Context(), b.user.ID); err != nil {
+		t.Errorf("a token that works: %v", err)
+	}
+	b.github.Fail(githubtest.Fault{Pattern: "GET /api/v3/user", Status: 503, Count: 1})
+	if err := b.chat.Confirm(t.Context(), b.user.ID); core.CodeOf(err) != "github_unavailable" {
+		t.Errorf("GitHub down: %v", err)
+	}
+	if n, err := b.chat.Browsers(t.Context(), b.user); err != nil || n != 1 {
+		t.Errorf("%d browsers, %v, want the one that is signed in", n, err)
+	}
+	if err := b.github.RevokeUser("octo-dev"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.chat.Confirm(t.Context(), b.user.ID); err != nil {
+		t.Errorf("revoked: %v", err)
+	}
+	if n, err := b.chat.Browsers(t.Context(), b.user); err != nil || n != 0 {
+		t.Errorf("%d browsers, %v, want none", n, err)
+	}
+}
