@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"agent-sandboxing/core"
 	"agent-sandboxing/core/github/githubtest"
 )
 
@@ -185,5 +186,26 @@ func TestSignals_NoStorm(t *testing.T) {
 	}
 	if n := len(r.github.Requests()) - before; n != 2 { // the list, and the refresh that was refused
 		t.Errorf("five looks with a revoked token cost %d requests, want 2: %v", n, r.github.Requests()[before:])
+	}
+}
+
+// What the App lacks is said to administrators on every page and to everybody where accounts are chosen.
+func TestAppProblem_IsSaidToWhoCanMendIt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const problem = "The GitHub App lacks contents:write."
+	err := r.store.SaveWorker(t.Context(), core.Worker{
+		ID: core.NewID[core.WorkerID](), Host: "host-1", Version: "test", Capacity: 1, Status: core.WorkerStatus{Docker: "ok", AppProblem: problem},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	boss, member := r.signedIn(t, admin), r.signedIn(t, owner)
+	for path, want := range map[string][2]bool{"/": {true, false}, "/settings": {true, false}, "/installations?stay=1": {true, true}} {
+		for i, b := range []*browser{boss, member} {
+			if n := strings.Count(b.get(path).html().Text(), problem); (n == 1) != want[i] || n > 1 {
+				t.Errorf("%s says it %d times to the %s", path, n, []string{"administrator", "member"}[i])
+			}
+		}
 	}
 }

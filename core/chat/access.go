@@ -33,7 +33,8 @@ func (s *Service) Open(ctx context.Context, user core.User, id core.SessionID, a
 	repo, err := s.seen(ctx, user, session)
 	if err == nil {
 		rights.Push = mayPush(repo) == nil
-		return session, rights, s.renamed(ctx, &session, repo)
+		err = s.renamed(ctx, &session, repo)
+		return session, rights, err
 	}
 	if rights.Admin {
 		if err := s.audit(ctx, user, id, action); err != nil {

@@ -192,7 +192,7 @@ func unauthorized(by holder) *core.Error {
 func forbidden(cause *RequestError, err error, by holder) *core.Error {
 	if header := ssoHeader(err); strings.HasPrefix(header, "required") {
 		name, link := ssoPage(header, err)
-		e := core.Fail(core.Forbidden, CodeSSORequired, "The organization"+name+" demands single sign-on. Sign in to it on GitHub, then sign out here and sign in again.")
+		e := core.Fail(core.Forbidden, CodeSSORequired, "The organization"+name+" demands single sign-on. Sign in to it on GitHub, then sign in here again.")
 		e.Link = link
 		return e
 	}

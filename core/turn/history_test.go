@@ -92,7 +92,7 @@ func TestTurn_CancelledInTheMiddleOfSeveralCallsTheNextMessageWorks(t *testing.T
 	if len(next.Messages) != 2 || next.Messages[0].Role != "system" || next.Messages[1].Role != "user" {
 		t.Fatalf("the next turn began with %+v", next.Messages)
 	}
-	for _, told := range []string{"bash sleep 60 cancelled\nread x cancelled", "— cancelled by a person", "assistant: Both at once."} {
+	for _, told := range []string{"bash \"sleep 60\" cancelled\nread x cancelled", "— cancelled by a person", "assistant:\n> Both at once."} {
 		if !strings.Contains(next.Messages[1].Content, told) {
 			t.Errorf("the next turn is not told %q:\n%s", told, next.Messages[1].Content)
 		}

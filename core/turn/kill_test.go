@@ -293,7 +293,7 @@ func (k *killer) checkContext(t *testing.T, name string, done int) {
 		t.Errorf("%s: the next turn began with %v", name, roles)
 	}
 	text := req.Messages[1].Content
-	if !strings.Contains(text, "user: Add a health check") {
+	if !strings.Contains(text, "user:\n> Add a health check") {
 		t.Errorf("%s: the killed request is not in the conversation", name)
 	}
 	if n := strings.Count(text, "- Asked: Add a health check — failed: worker_lost"); n != 1 {

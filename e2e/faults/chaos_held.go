@@ -19,6 +19,15 @@ type held struct {
 	files, goroutines, containers, volumes, mounts int
 }
 
+// stillLooks is for how many looks, ten in a second, mounts have to be the same.
+const stillLooks = 15
+
+// mounts are those of the daemon's folder.
+func (c *chaos) mounts() (int, error) {
+	all, err := os.ReadFile("/proc/self/mountinfo")
+	return strings.Count(string(all), filepath.Dir(c.daemon.Socket())+"/"), err
+}
+
 // measure stops every sandbox and then counts. The workers that were looked at are new afterwards:
 // that a Go program tells its goroutines ends it.
 func (c *chaos) measure(ctx context.Context) (held, error) {
@@ -29,8 +38,14 @@ func (c *chaos) measure(ctx context.Context) (held, error) {
 			return held{}, err
 		}
 	}
-	var h held
-	err := c.eventually(ctx, "every sandbox is stopped", func() bool { return len(c.daemon.Processes()) == 0 })
+	h, same := held{mounts: -1}, 0
+	err := c.eventually(ctx, "every sandbox is stopped", func() bool { // the daemon unmounts after the end of a process
+		same++
+		if n, err := c.mounts(); err != nil || n != h.mounts || len(c.daemon.Processes()) > 0 {
+			h.mounts, same = n, 0
+		}
+		return same == stillLooks
+	})
 	if err != nil {
 		return h, err
 	}
@@ -44,11 +59,6 @@ func (c *chaos) measure(ctx context.Context) (held, error) {
 		}
 		*kind.count = len(words)
 	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return h, err
-	}
-	h.mounts = strings.Count(string(mounts), filepath.Dir(c.daemon.Socket())+"/")
 	for _, name := range chaosWorkers {
 		pid := c.running[name].cmd.Process.Pid
 		files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))

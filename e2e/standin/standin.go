@@ -46,7 +46,7 @@ func (g *GitHub) Environment() map[string]string {
 		"GITHUB_BASE_URL": "http://" + g.addr, "GITHUB_CLIENT_ID": c.ClientID, "GITHUB_CLIENT_SECRET": c.ClientSecret,
 		"GITHUB_APP_ID": strconv.FormatInt(c.AppID, 10), "GITHUB_APP_PRIVATE_KEY_FILE": filepath.Join(g.dir, "app.pem"),
 		"GITHUB_WEBHOOK_SECRET": webhookSecret,
-		"ALLOWED_LOGINS": seed.Owner + "," + seed.Reader, "ADMIN_LOGINS": seed.Admin,
+		"ALLOWED_LOGINS":        seed.Owner + "," + seed.Reader, "ADMIN_LOGINS": seed.Admin,
 		"DEMO_LOGINS": strings.Join(g.People(), ","),
 	}
 }

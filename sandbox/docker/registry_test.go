@@ -28,7 +28,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -123,18 +122,6 @@ func (r *registry) hosts(t testing.TB) http.Handler {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) })
 	}
 	text("site.example.com/", "hello")
-	mux.HandleFunc("site.example.com/{size}", func(w http.ResponseWriter, r *http.Request) { // so many bytes
-		n, err := strconv.Atoi(r.PathValue("size"))
-		if err != nil {
-			http.NotFound(w, r)
-			return
-		}
-		for block := make([]byte, 1<<20); n > 0; n -= len(block) {
-			if _, err := w.Write(block[:min(n, len(block))]); err != nil {
-				return
-			}
-		}
-	})
 	module := archive(t, map[string]string{"package/package.json": `{"name":"demo","version":"1.0.0"}`, "package/index.js": "module.exports = 7"})
 	sum := sha512.Sum512(module)
 	text("npm.example.com/demo", fmt.Sprintf(`{"name":"demo","dist-tags":{"latest":"1.0.0"},"versions":{"1.0.0":{"name":"demo","version":"1.0.0","dist":{"tarball":"https://npm.example.com/demo/-/demo-1.0.0.tgz","integrity":"sha512-%s"}}}}`, base64.StdEncoding.EncodeToString(sum[:])))
