@@ -3,6 +3,8 @@
 # make bench   figures beside their baselines                           make demo-check   the journey in Chromium
 # make policy-check   every allowed command line of the shell policy's corpus, run for real
 # make edit-fuzz   a million random edits, none of which may touch what was not matched
+# make github-smoke   questions to a real GitHub, with an App of your own
+# make hostile-check   hostile repositories in full size: 100,000 files, 150 MB, a bomb of 300 MB
 # make sandbox-faults   the thirty faults of sandboxes              make chaos   random kills while people work
 # make sandbox-check   the suites of sandboxes, and what of each ran      make compat-check   toolchains in a sandbox, each for real
 # make runsc       gVisor's runtime, built from its module; SANDBOX_RUNTIME=runsc runs sandbox-check, compat-check,
@@ -95,6 +97,15 @@ test:
 .PHONY: edit-fuzz
 edit-fuzz:
 	@set -o pipefail; go test ./agent/tools -run TestEdit_ChangesNothingOutsideTheMatch -edits 1000000 -v | grep -v '^==='
+
+.PHONY: github-smoke
+github-smoke:
+	@scripts/github-smoke
+
+.PHONY: hostile-check
+hostile-check:
+	@scripts/setup test
+	@scripts/hostile-check
 
 .PHONY: bench
 bench:

@@ -41,9 +41,23 @@ func parseKey(data []byte) (*rsa.PrivateKey, error) {
 	return key, nil
 }
 
-// signJWT proves to GitHub that we are the App. RS256 is the one algorithm it takes.
+// SignJWT is the proof of an App with this private key in PEM. Its issuer is the App's id; GitHub also
+// knows it by its client id.
+func SignJWT(key []byte, issuer string, now time.Time) (string, error) {
+	parsed, err := parseKey(key)
+	if err != nil {
+		return "", err
+	}
+	return signAs(parsed, issuer, now)
+}
+
 func signJWT(key *rsa.PrivateKey, appID int64, now time.Time) (string, error) {
-	claims := fmt.Sprintf(`{"iat":%d,"exp":%d,"iss":%q}`, now.Add(-jwtBackdate).Unix(), now.Add(jwtLife).Unix(), strconv.FormatInt(appID, 10))
+	return signAs(key, strconv.FormatInt(appID, 10), now)
+}
+
+// signAs proves to GitHub that we are the App. RS256 is the one algorithm it takes.
+func signAs(key *rsa.PrivateKey, issuer string, now time.Time) (string, error) {
+	claims := fmt.Sprintf(`{"iat":%d,"exp":%d,"iss":%q}`, now.Add(-jwtBackdate).Unix(), now.Add(jwtLife).Unix(), issuer)
 	text := encodePart(`{"alg":"RS256","typ":"JWT"}`) + "." + encodePart(claims)
 	sum := sha256.Sum256([]byte(text))
 	sig, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -27,9 +28,8 @@ var (
 	deepTree = 30_000 // folders in one another: more than the stack of git's recursion takes
 )
 
-// A pack is whatever a sandbox sends. None of these becomes a tree that anything reads.
-func TestImport_RefusesHostilePacks(t *testing.T) {
-	t.Parallel()
+// dangerous are trees that git's own checks refuse, wherever they come from.
+func dangerous() map[string]func(*mirrortest.Objects) string {
 	file := mirrortest.Entry{Mode: "100644", Name: "a"}
 	named := func(names ...string) func(*mirrortest.Objects) string {
 		return func(o *mirrortest.Objects) string {
@@ -45,7 +45,7 @@ func TestImport_RefusesHostilePacks(t *testing.T) {
 			return o.Tree(mirrortest.Entry{Mode: "100644", Name: ".gitmodules", SHA: o.Blob(text)})
 		}
 	}
-	trees := map[string]func(*mirrortest.Objects) string{
+	return map[string]func(*mirrortest.Objects) string{
 		"dot git":              named(".git"),
 		"in another case":      named(".GIT"),
 		"its short name":       named("git~1"),
@@ -71,17 +71,13 @@ func TestImport_RefusesHostilePacks(t *testing.T) {
 		"a submodule's path that is an option":    modules("[submodule \"a\"]\n\tpath = -u./payload\n\turl = https://h/x\n"),
 		"a submodule's name that leads out":       modules("[submodule \"../../hooks\"]\n\tpath = a\n\turl = https://h/x\n"),
 		"a submodule's command":                   modules("[submodule \"a\"]\n\tpath = a\n\turl = https://h/x\n\tupdate = !touch /tmp/x\n"),
-		"a missing blob": func(o *mirrortest.Objects) string {
-			return o.Tree(mirrortest.Entry{Mode: "100644", Name: "a", SHA: strings.Repeat("07", 20)})
-		},
-		"a missing folder": func(o *mirrortest.Objects) string {
-			return o.Tree(mirrortest.Entry{Mode: "40000", Name: "a", SHA: strings.Repeat("07", 20)})
-		},
-		"a blob for a folder": func(o *mirrortest.Objects) string {
-			return o.Tree(mirrortest.Entry{Mode: "40000", Name: "a", SHA: o.Blob("x\n")})
-		},
-		"a commit for a tree": func(o *mirrortest.Objects) string { return o.Commit(o.Tree(file)) },
-		"an unknown tree":     func(o *mirrortest.Objects) string { o.Tree(file); return strings.Repeat("ab", 20) },
+	}
+}
+
+// broken are packs that cannot be what they say.
+func broken() map[string]func(*mirrortest.Objects) string {
+	file := mirrortest.Entry{Mode: "100644", Name: "a"}
+	return map[string]func(*mirrortest.Objects) string{
 		"deltas in a circle": func(o *mirrortest.Objects) string {
 			o.RefDelta(strings.Repeat("01", 20), 10, 10, 10)
 			o.RefDelta(strings.Repeat("02", 20), 10, 10, 10)
@@ -95,7 +91,28 @@ func TestImport_RefusesHostilePacks(t *testing.T) {
 			o.RefDelta(o.Blob("x\n"), 1<<30, 1<<10, 1<<12)
 			return o.Tree(file)
 		},
+		"a missing blob": func(o *mirrortest.Objects) string {
+			return o.Tree(mirrortest.Entry{Mode: "100644", Name: "a", SHA: strings.Repeat("07", 20)})
+		},
+		"a missing folder": func(o *mirrortest.Objects) string {
+			return o.Tree(mirrortest.Entry{Mode: "40000", Name: "a", SHA: strings.Repeat("07", 20)})
+		},
+		"a blob for a folder": func(o *mirrortest.Objects) string {
+			return o.Tree(mirrortest.Entry{Mode: "40000", Name: "a", SHA: o.Blob("x\n")})
+		},
 	}
+}
+
+// A pack is whatever a sandbox sends. None of these becomes a tree that anything reads.
+func TestImport_RefusesHostilePacks(t *testing.T) {
+	t.Parallel()
+	file := mirrortest.Entry{Mode: "100644", Name: "a"}
+	trees := map[string]func(*mirrortest.Objects) string{
+		"a commit for a tree": func(o *mirrortest.Objects) string { return o.Commit(o.Tree(file)) },
+		"an unknown tree":     func(o *mirrortest.Objects) string { o.Tree(file); return strings.Repeat("ab", 20) },
+	}
+	maps.Copy(trees, dangerous())
+	maps.Copy(trees, broken())
 	packs := map[string]func(*mirrortest.Objects) []byte{
 		"no pack":       func(*mirrortest.Objects) []byte { return []byte("PACKnonsense that is no pack at all") },
 		"a cut pack":    func(o *mirrortest.Objects) []byte { p := o.Pack(); return p[:len(p)-7] },
@@ -126,6 +143,40 @@ func TestImport_RefusesHostilePacks(t *testing.T) {
 		o := &mirrortest.Objects{}
 		tree := o.Tree(file)
 		refused(name, tree, spoil(o))
+	}
+}
+
+// GitHub's word is not taken either: what could hurt is refused with a code, what is broken is no
+// repository, and neither leaves anything in the mirror.
+func TestFetch_RefusesHostileObjects(t *testing.T) {
+	t.Parallel()
+	refused := func(name string, plant func(*mirrortest.Objects) string, codes ...string) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			honest := b.session.BaseSHA
+			o := &mirrortest.Objects{}
+			head := o.Commit(plant(o))
+			b.server.Point(t, b.repo, "main", head)
+			b.server.Fault(sends(o.Pack()))
+			s := newSession(b.repo, head)
+			_, _, err := b.mirror.Checkout(t.Context(), s, false)
+			if !slices.Contains(codes, core.CodeOf(err)) {
+				t.Errorf("err = %v, want one of %v", err, codes)
+			}
+			if left := partial(t, b.dir); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+			b.server.Fault(nil)
+			b.server.Point(t, b.repo, "main", honest)
+			b.checkout(t, b.session)
+		})
+	}
+	for name, plant := range dangerous() {
+		refused(name, plant, "repository_rejected")
+	}
+	for name, plant := range broken() {
+		refused(name, plant, "repository_rejected", "github_unavailable", "clone_too_large")
 	}
 }
 

@@ -2,16 +2,13 @@ package mirror_test
 
 import (
 	"bytes"
-	"encoding/base64"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,159 +66,49 @@ func (b *bundle) everything(t *testing.T, plant func(*mirrortest.Workspace)) []e
 	return said
 }
 
-// recorder is a git whose every start, and every start of git's own helpers, is written down.
-func recorder(t *testing.T) (program, record string) {
-	t.Helper()
-	dir := t.TempDir()
-	record = filepath.Join(dir, "record")
-	real, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
-	execPath := mirrortest.Git(t, "", "--exec-path")
-	helpers := filepath.Join(dir, "exec")
-	if err := os.Mkdir(helpers, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	entries, err := os.ReadDir(execPath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	script := func(path, target string) {
-		text := fmt.Sprintf("#!/bin/sh\n{ echo \"argv: $0 $*\"; cat /proc/$$/environ | tr '\\0' '\\n'; } >>%s\nexec %s \"$@\"\n", record, target)
-		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, e := range entries {
-		target := filepath.Join(execPath, e.Name())
-		if e.Name() == "git" || strings.HasPrefix(e.Name(), "git-remote-http") {
-			script(filepath.Join(helpers, e.Name()), target)
-			continue
-		}
-		if err := os.Symlink(target, filepath.Join(helpers, e.Name())); err != nil {
-			t.Fatal(err)
-		}
-	}
-	program = filepath.Join(dir, "git")
-	script(program, real+" --exec-path="+helpers)
-	return program, record
-}
-
-// forms are the ways in which a token could lie about.
-func forms(token string) [][]byte {
-	return [][]byte{
-		[]byte(token),
-		[]byte(base64.StdEncoding.EncodeToString([]byte("x-access-token:" + token)))[:24],
-		[]byte(base64.StdEncoding.EncodeToString([]byte(token)))[:24],
-	}
-}
-
-func holds(data []byte, tokens []string) bool {
-	for _, token := range tokens {
-		for _, form := range forms(token) {
-			if bytes.Contains(data, form) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// processes calls visit with the argv and environment of every process of this machine.
-func processes(visit func(what string, data []byte)) {
-	for _, what := range []string{"cmdline", "environ"} {
-		files, _ := filepath.Glob("/proc/[0-9]*/" + what)
-		for _, f := range files {
-			if data, err := os.ReadFile(f); err == nil {
-				visit(f, data)
-			}
-		}
-	}
-}
-
 func TestInvariant2_TheTokenIsInNoArgvFileEnvironmentOrLog(t *testing.T) {
 	trace := filepath.Join(t.TempDir(), "trace")
 	for _, name := range []string{"GIT_TRACE", "GIT_TRACE_CURL", "GIT_TRACE2", "GIT_TRACE_PACKET"} {
 		t.Setenv(name, trace)
 	}
 	t.Setenv("GIT_TRACE_REDACT", "0")
-	program, record := recorder(t)
+	program, record := mirrortest.Recorder(t)
 	b := setup(t, func(o *mirror.Options) { o.GitPath = program })
-	var mu sync.Mutex
-	sawGit := 0
+	var hunt mirrortest.Hunt
+	var sawGit atomic.Int64
 	b.server.OnAuthorized(func(*http.Request) { // git and its transport are alive, and wait for us
-		mu.Lock()
-		defer mu.Unlock()
-		tokens := b.server.Minted()
-		processes(func(what string, data []byte) {
-			if bytes.Contains(data, []byte("git-remote-http")) && bytes.Contains(data, []byte(b.server.URL)) {
-				sawGit++
-			}
-			if holds(data, tokens) {
-				t.Errorf("%s holds a token", what)
-			}
-		})
-		search(t, b.dir, tokens)
+		hunt.Know(b.server.Minted()...)
+		sawGit.Add(int64(hunt.Processes(b.server.URL)))
+		hunt.Files(t, b.dir)
 	})
 	var workspace string
 	said := b.everything(t, func(ws *mirrortest.Workspace) {
 		workspace = ws.Dir
 		write(t, ws, map[string]string{"a.txt": "a\n", "b.txt": "b\n"})
 	})
-	tokens := b.server.Minted()
-	if sawGit == 0 || len(tokens) < 2 {
-		t.Fatalf("the search saw git %d times and %d tokens were minted: it proves nothing", sawGit, len(tokens))
-	}
+	hunt.Again()
 	for _, err := range said {
-		if holds([]byte(fmt.Sprintf("%+v %s", err, core.MessageOf(err))), tokens) {
-			t.Error("an error holds a token")
-		}
+		hunt.Bytes("an error", fmt.Appendf(nil, "%+v %s", err, core.MessageOf(err)))
 	}
-	if holds([]byte(b.log.String()), tokens) {
-		t.Error("the log holds a token")
-	}
+	hunt.Bytes("the log", []byte(b.log.String()))
 	started, err := os.ReadFile(record)
 	if err != nil || bytes.Count(started, []byte("argv: ")) < 20 || !bytes.Contains(started, []byte("git-remote-http")) {
 		t.Fatalf("the record of started programs is not complete: %v", err)
 	}
-	if holds(started, tokens) {
-		t.Error("a started program was given a token")
-	}
+	hunt.Bytes("a started program", started)
 	if _, err := os.Stat(trace); err == nil {
 		t.Error("git obeyed a trace setting of our own environment")
 	}
 	for _, dir := range []string{b.dir, workspace, b.server.Root} {
-		search(t, dir, tokens)
+		hunt.Files(t, dir)
 	}
-}
-
-// search looks for tokens in every file below dir.
-func search(t *testing.T, dir string, tokens []string) {
-	t.Helper()
-	files := 0
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
-			return ignoreGone(err)
-		}
-		files++
-		data, err := os.ReadFile(path)
-		if err == nil && holds(data, tokens) {
-			t.Errorf("%s holds a token", path)
-		}
-		return ignoreGone(err)
-	})
-	if err != nil || files == 0 {
-		t.Errorf("searched %d files of %s: %v", files, dir, err)
+	places, hits := hunt.Result()
+	if minted := len(b.server.Minted()); sawGit.Load() == 0 || minted < 2 || places < 100 {
+		t.Fatalf("the hunt saw git %d times, %d tokens were minted, %d places searched: it proves nothing", sawGit.Load(), minted, places)
 	}
-}
-
-// ignoreGone is for a folder that git writes meanwhile.
-func ignoreGone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if len(hits) > 0 {
+		t.Errorf("a token is in %v", hits)
 	}
-	return err
 }
 
 // TestInvariant10_NothingRepositoryMadeRunsInTheControlPlane plants the corpus of traps in the base

@@ -65,7 +65,7 @@ func (d *doom) run(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	tokens := github.NewTokens(app, func(core.RepoToken) {})
-	m, err := mirrorOf(d.Dir, app, tokens, log)
+	m, err := mirrorOf(d.Dir, "", app, tokens, log)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -62,12 +63,25 @@ func (a access) MayPush(_ context.Context, _ core.UserID, repo core.Repository) 
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldOn(t, githubtest.Options{Dir: t.TempDir()}, "", nil)
+}
+
+// newWorldOn has a GitHub of that kind, runs that git ("" is the usual one), and tells seen of every
+// request before it is answered.
+func newWorldOn(t *testing.T, o githubtest.Options, git string, seen func(*http.Request)) *world {
+	t.Helper()
 	w := &world{log: &strings.Builder{}}
 	var err error
-	if w.github, err = githubtest.New(githubtest.Options{Dir: t.TempDir()}); err != nil {
+	if w.github, err = githubtest.New(o); err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(w.github.Handler())
+	handler := w.github.Handler()
+	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if seen != nil {
+			seen(r)
+		}
+		handler.ServeHTTP(rw, r)
+	}))
 	t.Cleanup(srv.Close)
 	w.url, w.dir, w.dsn, w.keys = srv.URL, t.TempDir(), storetest.NewURL(t), seal.NewKey("test")
 	config := w.github.Config()
@@ -105,7 +119,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w.worker = storetest.Worker(t, w.store, "host-1")
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	if w.mirror, err = mirrorOf(w.dir, w.app, w.tokens, log); err != nil {
+	if w.mirror, err = mirrorOf(w.dir, git, w.app, w.tokens, log); err != nil {
 		t.Fatal(err)
 	}
 	w.options = optionsOf(w.store, w.mirror, w.app, w.tokens, log)
@@ -120,8 +134,8 @@ func appOf(url string, id int64, key []byte, now func() time.Time) (*github.App,
 	return github.NewApp(github.AppConfig{Bases: bases, AppID: id, PrivateKey: key, Now: now})
 }
 
-func mirrorOf(dir string, app *github.App, tokens *github.Tokens, log *slog.Logger) (*mirror.Mirror, error) {
-	return mirror.New(mirror.Options{Dir: dir, GitURL: app.GitURL, Tokens: tokens, CloneDepth: 50, Log: log})
+func mirrorOf(dir, git string, app *github.App, tokens *github.Tokens, log *slog.Logger) (*mirror.Mirror, error) {
+	return mirror.New(mirror.Options{Dir: dir, GitPath: git, GitURL: app.GitURL, Tokens: tokens, CloneDepth: 50, Log: log})
 }
 
 func optionsOf(s *store.Store, m *mirror.Mirror, app *github.App, tokens *github.Tokens, log *slog.Logger) publish.Options {

@@ -54,6 +54,17 @@ func (s *Server) getInstallation(w http.ResponseWriter, r *http.Request, _ calle
 	return reply(w, http.StatusOK, s.installationJSON(r, in))
 }
 
+// getRepositoryInstallation finds the installation that reaches a repository.
+func (s *Server) getRepositoryInstallation(w http.ResponseWriter, r *http.Request, _ caller) error {
+	repo, _, ok := s.repositoryNamed(r.PathValue("owner") + "/" + r.PathValue("repo"))
+	for _, in := range s.installations() {
+		if ok && strings.EqualFold(repo.Owner, in.Account) && (in.All || slices.Contains(in.Repositories, repo.ID)) {
+			return reply(w, http.StatusOK, s.installationJSON(r, in))
+		}
+	}
+	return notFound()
+}
+
 func (s *Server) installationOf(r *http.Request) (installation, error) {
 	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
 	if err != nil {

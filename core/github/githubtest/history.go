@@ -84,6 +84,20 @@ func (s *Server) write(ctx context.Context, id int64, defaultBranch string, comm
 	return err
 }
 
+// Plant puts the objects of a pack into a repository as they are, what no git would push included, and
+// points a branch at one of them.
+func (s *Server) Plant(ctx context.Context, fullName, branch, commit string, pack []byte) error {
+	r, _, ok := s.repositoryNamed(fullName)
+	if !ok {
+		return fmt.Errorf("no repository %q", fullName)
+	}
+	if _, err := s.git(ctx, r.ID, pack, "index-pack", "--stdin"); err != nil {
+		return err
+	}
+	_, err := s.git(ctx, r.ID, nil, "update-ref", "refs/heads/"+branch, commit)
+	return err
+}
+
 // Head is the commit that a branch points to.
 func (s *Server) Head(ctx context.Context, fullName, branch string) (string, error) {
 	r, _, ok := s.repositoryNamed(fullName)

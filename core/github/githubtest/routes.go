@@ -33,6 +33,7 @@ func (s *Server) routes() http.Handler {
 	mux.Handle("GET /api/v3/app", s.asApp(s.getApp))
 	mux.Handle("GET /api/v3/app/installations", s.asApp(s.listInstallations))
 	mux.Handle("GET /api/v3/app/installations/{id}", s.asApp(s.getInstallation))
+	mux.Handle("GET /api/v3/repos/{owner}/{repo}/installation", s.asApp(s.getRepositoryInstallation))
 	mux.Handle("POST /api/v3/app/installations/{id}/access_tokens", s.asApp(s.createInstallationToken))
 	mux.Handle("GET /api/v3/app/hook/deliveries", s.asApp(s.listDeliveries))
 	mux.Handle("POST /api/v3/app/hook/deliveries/{id}/attempts", s.asApp(s.redeliver))

@@ -208,6 +208,12 @@ func (s *Server) Plant(tb testing.TB, repo core.Repository, branch, head string,
 	return head
 }
 
+// Point makes a branch name a commit that the repository need not have.
+func (s *Server) Point(tb testing.TB, repo core.Repository, branch, commit string) {
+	tb.Helper()
+	must(tb, os.WriteFile(filepath.Join(s.Dir(repo), "refs", "heads", branch), []byte(commit+"\n"), 0o644))
+}
+
 // WriteFiles writes a tree in the notation of Commit.
 func WriteFiles(tb testing.TB, dir string, files map[string]string) {
 	tb.Helper()
