@@ -90,10 +90,24 @@ func (p *Processor) claimAll(ctx context.Context) {
 			}
 			return
 		}
+		if p.Ready != nil && !p.Ready() { // it went away meanwhile: the message waits like those after it
+			p.giveBack(ctx, claim)
+			<-p.slots
+			return
+		}
 		p.served.Go(func() {
 			defer func() { <-p.slots }()
 			p.serve(ctx, claim)
 		})
+	}
+}
+
+// giveBack ends the lease of a session.
+func (p *Processor) giveBack(ctx context.Context, claim core.Claim) {
+	end, done := final(ctx)
+	defer done()
+	if err := p.Store.Release(end, claim.Lease); err != nil && !errors.Is(err, core.ErrLeaseLost) {
+		p.Log.ErrorContext(end, "release", "error", err, "session_id", claim.Session.ID)
 	}
 }
 
@@ -111,11 +125,7 @@ func (p *Processor) serve(parent context.Context, claim core.Claim) {
 	defer func() {
 		stopBeat()
 		beat.Wait()
-		end, done := final(ctx)
-		defer done()
-		if err := p.Store.Release(end, claim.Lease); err != nil && !errors.Is(err, core.ErrLeaseLost) {
-			log.ErrorContext(end, "release", "error", err)
-		}
+		p.giveBack(ctx, claim)
 	}()
 
 	switch {

@@ -349,6 +349,7 @@ func TestTurn_WaitsWhileNoSandboxCanRun(t *testing.T) {
 	s := storetest.New(t)
 	session := storetest.Session(t, s, storetest.User(t, s).ID)
 	var answers atomic.Bool
+	var looks atomic.Int32
 	asked := make(chan struct{}, 100)
 	st := run(t, s, func(context.Context, core.TurnRecorder) (core.TurnResult, error) {
 		return core.TurnResult{Answer: "Done."}, nil
@@ -358,11 +359,12 @@ func TestTurn_WaitsWhileNoSandboxCanRun(t *testing.T) {
 			case asked <- struct{}{}:
 			default:
 			}
-			return answers.Load()
+			return looks.Add(1) == 1 || answers.Load() // it goes away between the first look and the claim
 		}
 	})
-	<-asked
-	<-asked
+	for range 4 {
+		<-asked
+	}
 	if m := st.message(t, session.ID); m.State != core.Queued {
 		t.Errorf("while nothing can run the message is %s", m.State)
 	}

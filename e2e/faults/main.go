@@ -77,6 +77,9 @@ func run(ctx context.Context, all []row, only string, sandboxes bool) (err error
 		if !chosen.MatchString(r.name) {
 			continue
 		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		total++
 		if b.try(ctx, r) {
 			good[r.name] = true
