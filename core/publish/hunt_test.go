@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -36,7 +35,6 @@ type spy struct {
 	git    int // times that a transport was seen alive
 	visits int // of the other host
 
-	blind atomic.Bool // to requests of the test itself
 }
 
 // see is told of each request of GitHub's while its client waits.
@@ -45,7 +43,7 @@ func (s *spy) see(r *http.Request) {
 	if _, password, ok := r.BasicAuth(); ok {
 		credential = password
 	}
-	if credential == "" || s.blind.Load() {
+	if credential == "" {
 		return
 	}
 	s.mu.Lock()
@@ -165,10 +163,9 @@ func hunt(t *testing.T, stateless bool) {
 	for _, p := range w.pulls(t, session) {
 		s.hunt.Bytes("a pull request", []byte(p.Title+p.Body))
 	}
-	s.blind.Store(true) // this one is ours, and shows its token
 	s.hunt.Bytes("commits", []byte(w.git(t, "log", "--all", "--format=%B")))
 	places, hits := s.hunt.Result()
-	if s.git == 0 || len(s.shown) < 12 || rows < 30 || bytes.Count(started, []byte("argv: ")) < 100 {
+	if s.git == 0 || len(s.shown) < 8 || rows < 30 || bytes.Count(started, []byte("argv: ")) < 100 {
 		t.Fatalf("it saw git %d times, %d credentials, %d rows: it proves nothing", s.git, len(s.shown), rows)
 	}
 	if s.visits > 0 {

@@ -237,7 +237,7 @@ func (w *world) must(t *testing.T, s core.ChatSession, ws *mirrortest.Workspace,
 // git reads the stand-in's repository.
 func (w *world) git(t *testing.T, args ...string) string {
 	t.Helper()
-	dir, err := w.github.GitDir(fullName)
+	dir, err := w.github.GitDir(w.repo.FullName())
 	if err != nil {
 		t.Fatal(err)
 	}
