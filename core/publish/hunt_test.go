@@ -34,7 +34,6 @@ type spy struct {
 	shown  map[string]bool
 	git    int // times that a transport was seen alive
 	visits int // of the other host
-
 }
 
 // see is told of each request of GitHub's while its client waits.
