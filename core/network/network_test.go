@@ -22,6 +22,7 @@ type table struct {
 	mu     sync.Mutex
 	policy core.EgressPolicy
 	reads  int
+	held   chan struct{} // reads wait until it is closed
 	rows   map[core.SessionID][]core.EgressRow
 	fail   error
 	hang   bool
@@ -31,6 +32,11 @@ func (d *table) SessionEgress(context.Context, core.SessionID) (core.EgressPolic
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.reads++
+	if held := d.held; held != nil {
+		d.mu.Unlock()
+		<-held
+		d.mu.Lock()
+	}
 	return d.policy, d.fail
 }
 
@@ -102,6 +108,42 @@ func TestEgressPolicy_AHostThatIsAddedHoldsWithinASecond(t *testing.T) {
 		<-time.After(time.Second)
 		if p, err := s.EgressPolicy(t.Context(), "s"); err != nil || !p.Listed("a.example") {
 			t.Errorf("a second later: %+v, %v", p, err)
+		}
+	})
+}
+
+func TestEgressPolicy_ConnectionsAtOnceShareOneLook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &table{policy: core.EgressPolicy{Mode: core.EgressOpen}, held: make(chan struct{})}
+		s := service(d, network.Options{Ceiling: core.EgressOpen})
+		first, leave := context.WithCancel(t.Context())
+		var asking sync.WaitGroup
+		asking.Go(func() {
+			if _, err := s.EgressPolicy(first, "s"); !errors.Is(err, context.Canceled) {
+				t.Errorf("whoever left was told %v", err)
+			}
+		})
+		synctest.Wait()
+		for range 255 {
+			asking.Go(func() {
+				if p, err := s.EgressPolicy(t.Context(), "s"); err != nil || p.Mode != core.EgressOpen {
+					t.Error(p, err)
+				}
+			})
+		}
+		asking.Go(func() {
+			if _, err := s.EgressPolicy(t.Context(), "other"); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		close(d.held)
+		asking.Wait()
+		if d.reads != 2 {
+			t.Errorf("%d reads for two sessions", d.reads)
 		}
 	})
 }
