@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -267,23 +266,33 @@ func TestRecord_NeverWaitsForTheDatabase(t *testing.T) {
 	})
 }
 
-func TestRecord_DropsWhatFindsNoRoomAndSaysSo(t *testing.T) {
+// While the database is away, a session that makes up names takes no room from the others, and no
+// connection is forgotten.
+func TestRecord_NoSessionTakesRoomFromAnother(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var logged strings.Builder
-		d := &table{}
-		s := service(d, network.Options{Log: slog.New(slog.NewJSONHandler(&logged, nil))})
-		for i := range 5000 {
-			s.RecordEgress(refusal("s", fmt.Sprintf("h%d.example", i)))
+	d := &table{fail: core.Fail(core.Unavailable, "database_unavailable", "gone")}
+	s := service(d, network.Options{})
+	for i := range 5000 {
+		s.RecordEgress(refusal("loud", fmt.Sprintf("h%d.example", i)))
+		if i == 300 {
+			s.FlushAll(t.Context())
 		}
-		s.RecordEgress(refusal("s", "h0.example")) // shares a row
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		s.Run(ctx)
-		if n := d.connections("s"); n != 4097 || !strings.Contains(logged.String(), `"connections":904`) {
-			t.Errorf("%d connections written; log: %s", n, logged.String())
-		}
-	})
+	}
+	s.RecordEgress(refusal("loud", "h0.example")) // has a row
+	s.RecordEgress(refusal("quiet", "evil.example"))
+	s.FlushAll(t.Context())
+	d.fail = nil
+	s.FlushAll(t.Context())
+	count := map[string]int64{}
+	for _, r := range d.rows["loud"] {
+		count[r.Host] += r.Connections
+	}
+	if n, rows := d.connections("loud"), len(d.rows["loud"]); n != 5001 || rows != core.MaxEgressRows+1 || count["h0.example"] != 2 || count[""] != 4500 {
+		t.Errorf("%d connections in %d rows, %d of the first host, %d without a name", n, rows, count["h0.example"], count[""])
+	}
+	if rows := d.rows["quiet"]; len(rows) != 1 || rows[0].Host != "evil.example" {
+		t.Errorf("of the other session: %+v", rows)
+	}
 }
 
 func TestWatch_CollectsTheRefusalsOfItsSessionOnce(t *testing.T) {
