@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"context"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -259,6 +260,27 @@ func TestAcquire_KeepsTheHostsReserveOfDisk(t *testing.T) {
 	if got := f.turn(t, f.reclaim(f.claim), "cat new.txt"); got != "work" {
 		t.Errorf("afterwards: %q", got)
 	}
+}
+
+// One session cannot take from the others the room that their kept workspaces start with.
+func TestRun_EndsWhileKeptWorkspacesCanStillStart(t *testing.T) {
+	t.Parallel()
+	docker := dockertest.New(t)
+	look := setup(t, func(o *sandbox.Options) { o.Runtime = docker })
+	free, err := strconv.ParseInt(look.turn(t, look.claim, "echo $(( $(stat -f -c '%a * %S' .) ))"), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := &roomy{Runtime: docker, space: sandbox.Space{Known: true, Disk: 1 << 60, Memory: 1 << 40}}
+	f := setup(t, func(o *sandbox.Options) { o.Runtime, o.DiskReserve = host, 3*free })
+	ws := f.acquire(t, f.claim)
+	res, err := ws.Run(t.Context(), core.Command{Shell: "yes | head -c 3000000000 > big"})
+	if err != nil || !res.HostFull {
+		t.Errorf("with a third of the reserve left: %+v, %v", res, err)
+	}
+	f.Release(t.Context(), f.claim, ws)
+	host.space.Disk = free
+	f.turn(t, f.reclaim(f.claim), "rm big")
 }
 
 // A host that cannot be seen is known by what its containers say of the disk below their workspaces.

@@ -182,7 +182,7 @@ func (s *Service) here(ctx context.Context) (place, error) {
 // workspace to; the kernel's quota, where there is one, is the same and comes first.
 func (s *Service) terms(ref string) toolbox.Options {
 	return toolbox.Options{
-		Budget:      toolbox.Budget{Bytes: s.limits.DiskBytes, Entries: s.limits.Inodes, MinFree: s.reserve / 8},
+		Budget:      toolbox.Budget{Bytes: s.limits.DiskBytes, Entries: s.limits.Inodes, MinFree: s.reserve / 8 * endEighths},
 		OutOfMemory: s.memoryMet(ref),
 	}
 }

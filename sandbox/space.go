@@ -14,6 +14,10 @@ const (
 	// memoryReserve is what the host must have left for one more sandbox to start, in bytes. Its own
 	// limit ends it long after the host has begun to suffer.
 	memoryReserve = 256 << 20
+	// keptEighths of the reserve of disk let a kept workspace go on, and below endEighths of it a command
+	// that writes is ended: sooner, so that no session can take from the others what they start with.
+	keptEighths = 2
+	endEighths  = 3
 	// heardFor is how long what a sandbox said of its host's disk is believed.
 	heardFor = 10 * time.Minute
 )
@@ -56,7 +60,7 @@ func (s *Service) admit(ctx context.Context, fresh bool) error {
 	}
 	least := s.reserve
 	if !fresh {
-		least /= 4
+		least = s.reserve / 8 * keptEighths
 	}
 	if !space.Known || space.Disk >= least {
 		return nil

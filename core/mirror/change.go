@@ -1,8 +1,10 @@
 package mirror
 
 import (
-	"bytes"
+	"bufio"
+	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 
@@ -23,44 +25,100 @@ type Change struct {
 
 const absentMode = "000000"
 
-// parseChanges reads `diff-tree --raw --numstat -z`: every raw record, then every count, both in
-// the same order.
-func parseChanges(out []byte) ([]Change, error) {
-	fields := bytes.Split(out, []byte{0})
-	if n := len(fields); n > 0 && len(fields[n-1]) == 0 {
-		fields = fields[:n-1]
+const (
+	// maxChanges bounds the paths of one comparison. A pack of a few KiB can hold a tree of millions, made
+	// of folders that hold the same folders.
+	maxChanges = 100_000
+	// maxRaw bounds what git lists of them, in bytes: paths may be long.
+	maxRaw = 64 << 20
+)
+
+// errTooManyChanges says that a comparison passed maxChanges or maxRaw.
+var errTooManyChanges = errors.New("too many changes")
+
+// listing reads what git lists with -z, a field at a time, up to maxRaw bytes.
+type listing struct {
+	in   *bufio.Reader
+	left int // bytes
+}
+
+// next returns the next field, io.EOF after the last.
+func (l *listing) next() (string, error) {
+	var field []byte
+	for {
+		part, err := l.in.ReadSlice(0)
+		if l.left -= len(part); l.left < 0 {
+			return "", errTooManyChanges
+		}
+		field = append(field, part...)
+		switch {
+		case err == nil:
+			return string(field[:len(field)-1]), nil
+		case errors.Is(err, bufio.ErrBufferFull):
+		case len(field) > 0 && errors.Is(err, io.EOF):
+			return "", io.ErrUnexpectedEOF
+		default:
+			return "", err
+		}
 	}
+}
+
+// path is next where a path has to follow.
+func (l *listing) path() (string, error) {
+	path, err := l.next()
+	if errors.Is(err, io.EOF) || err == nil && path == "" {
+		return "", errors.New("diff: a path is missing")
+	}
+	return path, err
+}
+
+// parseChanges reads `diff-tree --raw --numstat -z`: every raw record, then every count, both in
+// the same order. It stops with errTooManyChanges where there are more than we take.
+func parseChanges(r io.Reader) ([]Change, error) {
+	in := &listing{in: bufio.NewReaderSize(r, 64<<10), left: maxRaw}
 	var changes []Change
-	at := 0
-	for at < len(fields) && bytes.HasPrefix(fields[at], []byte(":")) {
-		c, used, err := parseRaw(fields[at:])
+	field, err := in.next()
+	for err == nil && strings.HasPrefix(field, ":") {
+		if len(changes) == maxChanges {
+			return nil, errTooManyChanges
+		}
+		c, err := parseRaw(field, in)
 		if err != nil {
 			return nil, err
 		}
 		changes = append(changes, c)
-		at += used
+		if field, err = in.next(); err != nil {
+			return nil, fmt.Errorf("diff: a count is missing: %w", err)
+		}
 	}
 	for i := range changes {
-		used, err := parseCount(fields[at:], &changes[i])
 		if err != nil {
+			return nil, fmt.Errorf("diff: a count is missing: %w", err)
+		}
+		if err := parseCount(field, in, &changes[i]); err != nil {
 			return nil, err
 		}
-		at += used
+		field, err = in.next()
 	}
-	if at != len(fields) {
-		return nil, fmt.Errorf("diff: %d fields too many", len(fields)-at)
+	if err == nil {
+		return nil, errors.New("diff: fields too many")
+	}
+	if !errors.Is(err, io.EOF) {
+		return nil, err
 	}
 	return changes, nil
 }
 
 // parseRaw reads `:old-mode new-mode old-sha new-sha status`, path and, of a rename, the new path.
-func parseRaw(fields [][]byte) (c Change, used int, err error) {
-	meta := strings.Fields(strings.TrimPrefix(string(fields[0]), ":"))
-	if len(meta) != 5 || len(meta[0]) != 6 || len(meta[1]) != 6 || !isSHA(meta[2]) || !isSHA(meta[3]) || len(fields) < 2 || len(fields[1]) == 0 {
-		return c, 0, fmt.Errorf("diff: odd raw record")
+func parseRaw(field string, in *listing) (c Change, err error) {
+	meta := strings.Fields(strings.TrimPrefix(field, ":"))
+	if len(meta) != 5 || len(meta[0]) != 6 || len(meta[1]) != 6 || !isSHA(meta[2]) || !isSHA(meta[3]) {
+		return c, errors.New("diff: odd raw record")
 	}
 	c.OldMode, c.NewMode, c.OldSHA, c.NewSHA = meta[0], meta[1], meta[2], meta[3]
-	c.Path, used = string(fields[1]), 2
+	if c.Path, err = in.path(); err != nil {
+		return c, err
+	}
 	switch meta[4][0] {
 	case 'A':
 		c.Status = "added"
@@ -74,12 +132,12 @@ func parseRaw(fields [][]byte) (c Change, used int, err error) {
 			c.Status = "mode"
 		}
 	case 'R':
-		if len(fields) < 3 || len(fields[2]) == 0 {
-			return c, 0, fmt.Errorf("diff: rename without a new path")
+		c.Status, c.OldPath = "renamed", c.Path
+		if c.Path, err = in.path(); err != nil {
+			return c, err
 		}
-		c.Status, c.OldPath, c.Path, used = "renamed", c.Path, string(fields[2]), 3
 	default:
-		return c, 0, fmt.Errorf("diff: unknown status %q", meta[4])
+		return c, fmt.Errorf("diff: unknown status %q", meta[4])
 	}
 	if c.OldMode == absentMode {
 		c.OldMode, c.OldSHA = "", ""
@@ -87,37 +145,41 @@ func parseRaw(fields [][]byte) (c Change, used int, err error) {
 	if c.NewMode == absentMode {
 		c.NewMode, c.NewSHA = "", ""
 	}
-	return c, used, nil
+	return c, nil
 }
 
 // parseCount reads `added TAB deleted TAB path`; of a rename the path is empty and two follow.
-func parseCount(fields [][]byte, c *Change) (used int, err error) {
-	if len(fields) == 0 {
-		return 0, fmt.Errorf("diff: a count is missing")
-	}
-	parts := strings.SplitN(string(fields[0]), "\t", 3)
+func parseCount(field string, in *listing, c *Change) error {
+	parts := strings.SplitN(field, "\t", 3)
 	if len(parts) != 3 {
-		return 0, fmt.Errorf("diff: odd count")
+		return errors.New("diff: odd count")
 	}
-	path, used := parts[2], 1
+	path := parts[2]
 	if path == "" {
-		if len(fields) < 3 || string(fields[1]) != c.OldPath {
-			return 0, fmt.Errorf("diff: odd count of a rename")
+		old, err := in.path()
+		if err != nil {
+			return err
 		}
-		path, used = string(fields[2]), 3
+		if old != c.OldPath {
+			return errors.New("diff: odd count of a rename")
+		}
+		if path, err = in.path(); err != nil {
+			return err
+		}
 	}
 	if path != c.Path {
-		return 0, fmt.Errorf("diff: count of another path")
+		return errors.New("diff: count of another path")
 	}
 	if parts[0] == "-" && parts[1] == "-" {
 		c.Binary = true
-		return used, nil
+		return nil
 	}
+	var err error
 	if c.Additions, err = strconv.Atoi(parts[0]); err != nil || c.Additions < 0 {
-		return 0, fmt.Errorf("diff: odd number of lines")
+		return errors.New("diff: odd number of lines")
 	}
 	if c.Deletions, err = strconv.Atoi(parts[1]); err != nil || c.Deletions < 0 {
-		return 0, fmt.Errorf("diff: odd number of lines")
+		return errors.New("diff: odd number of lines")
 	}
-	return used, nil
+	return nil
 }

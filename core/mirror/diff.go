@@ -87,15 +87,18 @@ func (q *Quarantine) withoutHuge(ctx context.Context, from, to string, changes [
 
 func storable(path string) string { return strings.ToValidUTF8(path, "\uFFFD") }
 
-// Changes lists the paths that differ, with their raw bytes, in git's order.
-func (q *Quarantine) Changes(ctx context.Context, from, to string) ([]Change, error) {
-	out, err := q.m.git.output(ctx, q.compare(from, to, "--raw", "--numstat", "-z", "--abbrev=64"))
-	if err != nil {
+// Changes lists the paths that differ, with their raw bytes, in git's order. More than we take are
+// snapshot_rejected.
+func (q *Quarantine) Changes(ctx context.Context, from, to string) (changes []Change, err error) {
+	var bad error
+	err = q.read(ctx, q.compare(from, to, "--raw", "--numstat", "-z", "--abbrev=64"), func(r io.Reader) (whole bool) {
+		if changes, bad = parseChanges(r); bad != nil && !errors.Is(bad, errTooManyChanges) {
+			_, _ = io.Copy(io.Discard, r) // how git ended says more
+		}
+		return !errors.Is(bad, errTooManyChanges)
+	})
+	if err = errors.Join(err, bad); err != nil {
 		return nil, q.unreadable(ctx, err)
-	}
-	changes, err := parseChanges(out)
-	if err != nil {
-		return nil, rejected(err)
 	}
 	return changes, nil
 }
@@ -122,30 +125,38 @@ func (q *Quarantine) unreadable(ctx context.Context, err error) error {
 // patch keeps whole files only. A file that does not fit is left out, and smaller ones after it
 // are still shown.
 func (q *Quarantine) patch(ctx context.Context, from, to string) (patch []byte, truncated bool, err error) {
+	err = q.read(ctx, q.compare(from, to, "-p"), func(r io.Reader) (whole bool) {
+		patch, truncated, whole = cutPatch(r, MaxPatch, maxPatchRead)
+		return whole
+	})
+	if err != nil {
+		return nil, false, q.unreadable(ctx, err)
+	}
+	return patch, truncated, nil
+}
+
+// read runs c and gives its output to take as it comes; where take had enough before the end (whole is
+// false), git is ended.
+func (q *Quarantine) read(ctx context.Context, c call, take func(io.Reader) (whole bool)) error {
 	read, write, err := os.Pipe()
 	if err != nil {
-		return nil, false, fmt.Errorf("patch pipe: %w", err)
+		return fmt.Errorf("pipe of git: %w", err)
 	}
 	defer read.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c := q.compare(from, to, "-p")
 	c.stdout = write
 	started, err := q.m.git.start(ctx, c)
 	_ = write.Close() // the child has its own
 	if err != nil {
-		return nil, false, err
+		return err
 	}
-	patch, truncated, whole := cutPatch(read, MaxPatch, maxPatchRead)
-	if !whole {
+	if !take(read) {
 		cancel()
 		_ = started.wait() // we ended it
-		return patch, true, nil
+		return nil
 	}
-	if err := started.wait(); err != nil {
-		return nil, false, q.unreadable(ctx, err)
-	}
-	return patch, truncated, nil
+	return started.wait()
 }
 
 var fileHeader = []byte("diff --git ")

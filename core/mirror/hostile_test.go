@@ -23,9 +23,10 @@ import (
 )
 
 var (
-	full     = flag.Bool("full", false, "hostile repositories in the sizes of make hostile-check")
-	bombMiB  = flag.Int64("bomb", 0, "MiB of the bomb of the measured process")
-	deepTree = 30_000 // folders in one another: more than the stack of git's recursion takes
+	full      = flag.Bool("full", false, "hostile repositories in the sizes of make hostile-check")
+	bombMiB   = flag.Int64("bomb", 0, "MiB of the bomb of the measured process")
+	bombPaths = flag.Int64("paths", 0, "paths of its bomb of folders")
+	deepTree  = 30_000 // folders in one another: more than the stack of git's recursion takes
 )
 
 // dangerous are trees that git's own checks refuse, wherever they come from.
@@ -255,7 +256,7 @@ func TestBomb_MemoryIsFlat(t *testing.T) {
 	if *full {
 		large = 300
 	}
-	small, big := measure(t, 8), measure(t, large)
+	small, big := measure(t, "bomb", 8), measure(t, "bomb", large)
 	t.Logf("8 MiB: %d MiB here, %d MiB git; %d MiB: %d MiB here, %d MiB git", small.Self, small.Children, large, big.Self, big.Children)
 	if grown := big.Self - small.Self; grown > 24 {
 		t.Errorf("our process grew by %d MiB", grown)
@@ -265,10 +266,49 @@ func TestBomb_MemoryIsFlat(t *testing.T) {
 	}
 }
 
-// measure runs TestBomb_Measured in a process of its own, because children count for ever.
-func measure(t *testing.T, mib int64) (u usage) {
+// A tree of shared folders names millions of files in a pack of a few KiB. They are counted as they come.
+func TestBomb_ManyPathsAreRefusedWithoutHoldingThem(t *testing.T) {
+	t.Parallel()
+	small, big := measure(t, "paths", 110_000), measure(t, "paths", 1_000_000)
+	t.Logf("110,000 paths: %d MiB here; 1,000,000: %d MiB here, %d MiB git", small.Self, big.Self, big.Children)
+	if grown := big.Self - small.Self; grown > 24 {
+		t.Errorf("our process grew by %d MiB", grown)
+	}
+}
+
+func TestBomb_MeasuredPaths(t *testing.T) {
+	if *bombPaths == 0 {
+		return // TestBomb_ManyPathsAreRefusedWithoutHoldingThem is the test
+	}
+	b := setup(t)
+	o := &mirrortest.Objects{}
+	top := repeated(o, "40000", repeated(o, "40000", repeated(o, "100644", o.Blob("a\n"), 100), 100), int(*bombPaths/10_000))
+	pack := o.Pack()
+	if len(pack) > 32<<10 {
+		t.Errorf("a pack of %d bytes", len(pack))
+	}
+	ws := forged{snap: core.Snapshot{TreeSHA: top, BaseSHA: b.session.BaseSHA}, pack: pack}
+	_, err := b.mirror.Capture(t.Context(), b.session, ws)
+	wantCode(t, err, "snapshot_rejected")
+	if message := core.MessageOf(err); !strings.Contains(message, "more than 100000 files") {
+		t.Errorf("message %q", message)
+	}
+	report(t)
+}
+
+// repeated is a tree that holds one object under count names.
+func repeated(o *mirrortest.Objects, mode, sha string, count int) string {
+	entries := make([]mirrortest.Entry, count)
+	for i := range entries {
+		entries[i] = mirrortest.Entry{Mode: mode, Name: fmt.Sprintf("%03d", i), SHA: sha}
+	}
+	return o.Tree(entries...)
+}
+
+// measure runs the measured test of a bomb in a process of its own, because children count for ever.
+func measure(t *testing.T, bomb string, size int64) (u usage) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestBomb_Measured$", "-bomb="+strconv.FormatInt(mib, 10))
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestBomb_Measured", "-"+bomb+"="+strconv.FormatInt(size, 10))
 	out, err := cmd.CombinedOutput()
 	_, line, found := strings.Cut(string(out), "measured ")
 	line, _, _ = strings.Cut(line, "\n")
@@ -307,7 +347,12 @@ func TestBomb_Measured(t *testing.T) {
 		t.Errorf("%d files, a patch of %d bytes, %v", len(diff.Files), len(diff.Patch), err)
 	}
 	b.push(t, ws)
+	report(t)
+}
 
+// report prints what measure reads.
+func report(t *testing.T) {
+	t.Helper()
 	var children syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &children); err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ func FuzzParseChanges(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		changes, err := parseChanges(data)
+		changes, err := parseChanges(bytes.NewReader(data))
 		if err != nil {
 			return
 		}

@@ -155,7 +155,9 @@ func snapshotFailed(message string) *core.Error {
 
 func rejected(cause error) *core.Error {
 	message := "The work tree cannot be read as safe git objects. Remove unusual files (names such as .git inside folders, damaged repositories) and try again."
-	if failed, ok := errors.AsType[*gitError](cause); ok {
+	if errors.Is(cause, errTooManyChanges) {
+		message = fmt.Sprintf("The work tree differs from its base in more than %d files. Remove generated folders from it, or add them to .gitignore, and try again.", maxChanges)
+	} else if failed, ok := errors.AsType[*gitError](cause); ok {
 		switch {
 		case failed.says("exceeds maximum allowed size"), failed.signal() == syscall.SIGXFSZ:
 			message = "The changes are too large to take over. Remove large new files from the work tree, or add them to .gitignore, and try again."

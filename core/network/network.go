@@ -6,6 +6,8 @@ import (
 	"context"
 	"log/slog"
 
+	"golang.org/x/sync/singleflight"
+
 	"agent-sandboxing/core"
 )
 
@@ -36,6 +38,7 @@ type Service struct {
 	log     *slog.Logger
 
 	policies policies
+	looking  singleflight.Group
 	pending  pending
 	writing  chan struct{} // holds one element while rows are written
 }

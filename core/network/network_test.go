@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -22,6 +21,7 @@ type table struct {
 	mu     sync.Mutex
 	policy core.EgressPolicy
 	reads  int
+	held   chan struct{} // reads wait until it is closed
 	rows   map[core.SessionID][]core.EgressRow
 	fail   error
 	hang   bool
@@ -31,6 +31,11 @@ func (d *table) SessionEgress(context.Context, core.SessionID) (core.EgressPolic
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.reads++
+	if held := d.held; held != nil {
+		d.mu.Unlock()
+		<-held
+		d.mu.Lock()
+	}
 	return d.policy, d.fail
 }
 
@@ -102,6 +107,42 @@ func TestEgressPolicy_AHostThatIsAddedHoldsWithinASecond(t *testing.T) {
 		<-time.After(time.Second)
 		if p, err := s.EgressPolicy(t.Context(), "s"); err != nil || !p.Listed("a.example") {
 			t.Errorf("a second later: %+v, %v", p, err)
+		}
+	})
+}
+
+func TestEgressPolicy_ConnectionsAtOnceShareOneLook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &table{policy: core.EgressPolicy{Mode: core.EgressOpen}, held: make(chan struct{})}
+		s := service(d, network.Options{Ceiling: core.EgressOpen})
+		first, leave := context.WithCancel(t.Context())
+		var asking sync.WaitGroup
+		asking.Go(func() {
+			if _, err := s.EgressPolicy(first, "s"); !errors.Is(err, context.Canceled) {
+				t.Errorf("whoever left was told %v", err)
+			}
+		})
+		synctest.Wait()
+		for range 255 {
+			asking.Go(func() {
+				if p, err := s.EgressPolicy(t.Context(), "s"); err != nil || p.Mode != core.EgressOpen {
+					t.Error(p, err)
+				}
+			})
+		}
+		asking.Go(func() {
+			if _, err := s.EgressPolicy(t.Context(), "other"); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		close(d.held)
+		asking.Wait()
+		if d.reads != 2 {
+			t.Errorf("%d reads for two sessions", d.reads)
 		}
 	})
 }
@@ -225,23 +266,33 @@ func TestRecord_NeverWaitsForTheDatabase(t *testing.T) {
 	})
 }
 
-func TestRecord_DropsWhatFindsNoRoomAndSaysSo(t *testing.T) {
+// While the database is away, a session that makes up names takes no room from the others, and no
+// connection is forgotten.
+func TestRecord_NoSessionTakesRoomFromAnother(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var logged strings.Builder
-		d := &table{}
-		s := service(d, network.Options{Log: slog.New(slog.NewJSONHandler(&logged, nil))})
-		for i := range 5000 {
-			s.RecordEgress(refusal("s", fmt.Sprintf("h%d.example", i)))
+	d := &table{fail: core.Fail(core.Unavailable, "database_unavailable", "gone")}
+	s := service(d, network.Options{})
+	for i := range 5000 {
+		s.RecordEgress(refusal("loud", fmt.Sprintf("h%d.example", i)))
+		if i == 300 {
+			s.FlushAll(t.Context())
 		}
-		s.RecordEgress(refusal("s", "h0.example")) // shares a row
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		s.Run(ctx)
-		if n := d.connections("s"); n != 4097 || !strings.Contains(logged.String(), `"connections":904`) {
-			t.Errorf("%d connections written; log: %s", n, logged.String())
-		}
-	})
+	}
+	s.RecordEgress(refusal("loud", "h0.example")) // has a row
+	s.RecordEgress(refusal("quiet", "evil.example"))
+	s.FlushAll(t.Context())
+	d.fail = nil
+	s.FlushAll(t.Context())
+	count := map[string]int64{}
+	for _, r := range d.rows["loud"] {
+		count[r.Host] += r.Connections
+	}
+	if n, rows := d.connections("loud"), len(d.rows["loud"]); n != 5001 || rows != core.MaxEgressRows+1 || count["h0.example"] != 2 || count[""] != 4500 {
+		t.Errorf("%d connections in %d rows, %d of the first host, %d without a name", n, rows, count["h0.example"], count[""])
+	}
+	if rows := d.rows["quiet"]; len(rows) != 1 || rows[0].Host != "evil.example" {
+		t.Errorf("of the other session: %+v", rows)
+	}
 }
 
 func TestWatch_CollectsTheRefusalsOfItsSessionOnce(t *testing.T) {

@@ -13,6 +13,9 @@ import (
 // the running turn after at most that time, and a build of thousands of connections asks rarely.
 const policyTTL = time.Second
 
+// lookWithin bounds one look into the database, which does not end with the connection that began it.
+const lookWithin = 5 * time.Second
+
 // policies are the sessions' as of at most policyTTL ago.
 type policies struct {
 	mu    sync.Mutex
@@ -32,13 +35,27 @@ func (s *Service) EgressPolicy(ctx context.Context, session core.SessionID) (cor
 	if p, ok := s.policies.get(session); ok {
 		return p, nil
 	}
-	p, err := s.store.SessionEgress(ctx, session)
-	if err != nil {
-		return core.EgressPolicy{}, err
+	// All connections that ask meanwhile wait for the same answer, each for as long as it likes.
+	flight := s.looking.DoChan(string(session), func() (any, error) {
+		if p, ok := s.policies.get(session); ok {
+			return p, nil
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookWithin)
+		defer cancel()
+		p, err := s.store.SessionEgress(ctx, session)
+		if err != nil {
+			return core.EgressPolicy{}, err
+		}
+		p = p.Under(s.ceiling, s.hosts)
+		s.policies.put(session, p)
+		return p, nil
+	})
+	select {
+	case got := <-flight:
+		return got.Val.(core.EgressPolicy), got.Err
+	case <-ctx.Done():
+		return core.EgressPolicy{}, context.Cause(ctx)
 	}
-	p = p.Under(s.ceiling, s.hosts)
-	s.policies.put(session, p)
-	return p, nil
 }
 
 func (p *policies) get(session core.SessionID) (core.EgressPolicy, bool) {

@@ -15,15 +15,12 @@ const (
 	writeEvery = 500 * time.Millisecond
 	// writeWithin bounds one write, so that a database that hangs holds up a turn's end for no longer.
 	writeWithin = 5 * time.Second
-	// maxPending bounds the rows that wait, of all sessions. Repeated connections share a row.
-	maxPending = 4096
 	// maxWatched bounds the refusals that one watch collects.
 	maxWatched = 20
 )
 
-// rowKey names one row of egress_log and the turn that it was seen in.
+// rowKey names one row of a session's egress_log and the turn that it was seen in.
 type rowKey struct {
-	session core.SessionID
 	message core.MessageID
 	host    string
 	port    int
@@ -34,8 +31,7 @@ type rowKey struct {
 // pending is what was seen and is not written yet.
 type pending struct {
 	mu      sync.Mutex
-	rows    map[rowKey]core.EgressRow
-	dropped int // connections that found no room since the last log line
+	rows    map[core.SessionID]map[rowKey]core.EgressRow
 	watches map[*watch]struct{}
 	turns   map[core.SessionID]core.MessageID // at work
 }
@@ -48,7 +44,7 @@ type watch struct {
 
 func newPending() pending {
 	return pending{
-		rows: make(map[rowKey]core.EgressRow), watches: make(map[*watch]struct{}), turns: make(map[core.SessionID]core.MessageID),
+		rows: make(map[core.SessionID]map[rowKey]core.EgressRow), watches: make(map[*watch]struct{}), turns: make(map[core.SessionID]core.MessageID),
 	}
 }
 
@@ -67,12 +63,13 @@ func (s *Service) Begin(session core.SessionID, message core.MessageID) (end fun
 }
 
 // RecordEgress takes one decision about a connection of the session's turn, if there is one. It never waits
-// for the database: when too much waits to be written the record is dropped, which is counted and logged.
+// for the database: where a session has more rows to be written than are kept of it, further hosts are
+// summed without their names, so that no session takes room from another.
 func (s *Service) RecordEgress(r core.EgressRecord) {
 	s.pending.mu.Lock()
 	defer s.pending.mu.Unlock()
 	r.MessageID = s.pending.turns[r.SessionID]
-	s.pending.add(rowKey{r.SessionID, r.MessageID, r.Host, r.Port, r.Allowed, r.Rule}, core.EgressRow{
+	s.pending.add(r.SessionID, rowKey{r.MessageID, r.Host, r.Port, r.Allowed, r.Rule}, core.EgressRow{
 		MessageID: r.MessageID, Host: r.Host, Port: r.Port, Allowed: r.Allowed, Rule: r.Rule,
 		Connections: 1, Sent: r.Sent, Received: r.Received, StartedAt: r.StartedAt, EndedAt: r.EndedAt,
 	})
@@ -86,15 +83,20 @@ func (s *Service) RecordEgress(r core.EgressRecord) {
 	}
 }
 
-// add sums a row with what waits under the same key.
-func (p *pending) add(k rowKey, r core.EgressRow) {
-	sum, ok := p.rows[k]
-	switch {
-	case !ok && len(p.rows) >= maxPending:
-		p.dropped += int(r.Connections)
-		return
-	case !ok:
-		p.rows[k] = r
+// add sums a row with what waits under the same key. Above core.MaxEgressRows a new key has no host.
+func (p *pending) add(session core.SessionID, k rowKey, r core.EgressRow) {
+	rows := p.rows[session]
+	if rows == nil {
+		rows = make(map[rowKey]core.EgressRow)
+		p.rows[session] = rows
+	}
+	sum, ok := rows[k]
+	if !ok && len(rows) >= core.MaxEgressRows {
+		k.host, k.port, r.Host, r.Port = "", 0, "", 0
+		sum, ok = rows[k]
+	}
+	if !ok {
+		rows[k] = r
 		return
 	}
 	if r.EndedAt.After(sum.EndedAt) {
@@ -106,7 +108,7 @@ func (p *pending) add(k rowKey, r core.EgressRow) {
 	sum.Connections += r.Connections
 	sum.Sent += r.Sent
 	sum.Received += r.Received
-	p.rows[k] = sum
+	rows[k] = sum
 }
 
 func (w *watch) add(r core.EgressRefusal) {
@@ -135,7 +137,7 @@ func (s *Service) Watch(session core.SessionID) (stop func() []core.EgressRefusa
 
 // Flush writes what was seen of a session. A failure is logged and what could not be written waits.
 func (s *Service) Flush(ctx context.Context, session core.SessionID) {
-	s.write(ctx, func(k rowKey) bool { return k.session == session })
+	s.write(ctx, func(id core.SessionID) bool { return id == session })
 }
 
 // Run writes at intervals until ctx ends. Who stops it calls FlushAll when nothing records any more.
@@ -149,20 +151,17 @@ func (s *Service) Run(ctx context.Context) {
 		case <-tick.C:
 		}
 		s.FlushAll(ctx)
-		if n := s.pending.forgetDropped(); n > 0 {
-			s.log.WarnContext(ctx, "egress records dropped", "connections", n)
-		}
 	}
 }
 
 // FlushAll writes what was seen of every session.
 func (s *Service) FlushAll(ctx context.Context) {
-	s.write(ctx, func(rowKey) bool { return true })
+	s.write(ctx, func(core.SessionID) bool { return true })
 }
 
-// write takes the rows that match and gives them to the store, a session at a time. One write runs at
-// a time: whoever flushes also waits for what another write has taken already.
-func (s *Service) write(ctx context.Context, match func(rowKey) bool) {
+// write takes the rows of the sessions that match and gives them to the store, a session at a time. One
+// write runs at a time: whoever flushes also waits for what another write has taken already.
+func (s *Service) write(ctx context.Context, match func(core.SessionID) bool) {
 	end, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()
 	select {
@@ -177,7 +176,7 @@ func (s *Service) write(ctx context.Context, match func(rowKey) bool) {
 			continue
 		}
 		if core.KindOf(err) != core.NotFound { // a session that is gone has no record to keep
-			s.pending.giveBack(rows)
+			s.pending.giveBack(session, rows)
 		}
 		if ctx.Err() == nil {
 			s.log.WarnContext(ctx, "record egress", "session_id", session, "code", core.CodeOf(err), "error", err)
@@ -190,36 +189,28 @@ func list(rows map[rowKey]core.EgressRow) []core.EgressRow {
 	return slices.SortedFunc(maps.Values(rows), func(a, b core.EgressRow) int { return a.StartedAt.Compare(b.StartedAt) })
 }
 
-// take removes and returns the rows that match, by session.
-func (p *pending) take(match func(rowKey) bool) map[core.SessionID]map[rowKey]core.EgressRow {
+// take removes and returns the rows of the sessions that match.
+func (p *pending) take(match func(core.SessionID) bool) map[core.SessionID]map[rowKey]core.EgressRow {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	taken := make(map[core.SessionID]map[rowKey]core.EgressRow)
-	maps.DeleteFunc(p.rows, func(k rowKey, r core.EgressRow) bool {
-		if !match(k) {
+	maps.DeleteFunc(p.rows, func(session core.SessionID, rows map[rowKey]core.EgressRow) bool {
+		if !match(session) {
 			return false
 		}
-		if taken[k.session] == nil {
-			taken[k.session] = make(map[rowKey]core.EgressRow)
-		}
-		taken[k.session][k] = r
+		taken[session] = rows
 		return true
 	})
 	return taken
 }
 
-func (p *pending) giveBack(rows map[rowKey]core.EgressRow) {
+// giveBack puts rows that were taken before what came meanwhile: they have their names.
+func (p *pending) giveBack(session core.SessionID, rows map[rowKey]core.EgressRow) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for k, r := range rows {
-		p.add(k, r)
+	newer := p.rows[session]
+	p.rows[session] = rows
+	for k, r := range newer {
+		p.add(session, k, r)
 	}
-}
-
-func (p *pending) forgetDropped() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := p.dropped
-	p.dropped = 0
-	return n
 }

@@ -88,25 +88,27 @@ func (a *attempt) onTop(ctx context.Context, q *mirror.Quarantine, set selection
 	return false, a.commit(ctx, q, mirror.Commit{Tree: both, Parent: a.head, Merged: own}, own)
 }
 
-// conflict keeps what the others changed where it does not go together with the session's work.
+// conflict keeps what the others changed where it does not go together with the session's work. Of very
+// many paths it looks at those that it names: they are arguments of a command.
 func (a *attempt) conflict(ctx context.Context, q *mirror.Quarantine, paths []string) error {
-	patch, err := q.TextPatch(ctx, a.line, a.head, paths, core.MaxConflictPatch)
+	kept := paths[:min(len(paths), maxConflicts)]
+	patch, err := q.TextPatch(ctx, a.line, a.head, kept, core.MaxConflictPatch)
 	if err != nil {
 		return err
 	}
 	a.p.ConflictPatch, a.p.Conflicts = a.redact(patch), nil
-	for _, p := range paths[:min(len(paths), maxConflicts)] {
+	for _, p := range kept {
 		a.p.Conflicts = append(a.p.Conflicts, printable(p))
 	}
 	return core.Fail(core.Conflict, core.CodeSyncConflict, fmt.Sprintf(
 		"Others pushed to this session's branch, and their changes do not go together with the session's in %s. Nothing was overwritten: let the agent take theirs in, or change the branch on GitHub.",
-		listed(a.p.Conflicts)))
+		listed(a.p.Conflicts, len(paths))))
 }
 
-// listed names up to three of the paths.
-func listed(paths []string) string {
+// listed names up to three of the paths, which are the first of total.
+func listed(paths []string, total int) string {
 	text := strings.Join(paths[:min(len(paths), 3)], ", ")
-	if more := len(paths) - 3; more > 0 {
+	if more := total - 3; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

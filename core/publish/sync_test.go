@@ -2,6 +2,7 @@ package publish_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -138,6 +139,27 @@ func TestPublish_KeepsWhatOthersPushedThoughTheWorkspaceCannotHaveIt(t *testing.
 	w.must(t, s, ws, "Hello", "")
 	if got := read(t, ws, "b.txt"); got != "theirs ours 3\n" {
 		t.Errorf("b.txt = %q", got)
+	}
+}
+
+// The names of these conflicts are longer together than a command's arguments may be.
+func TestPublish_AConflictOfVeryManyFilesIsOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s, ws := w.session(t, map[string]string{"a.txt": "one\n"})
+	w.must(t, s, ws, "Hello", "")
+	deep := strings.Repeat(strings.Repeat("d", 249)+"/", 14)
+	ours, theirs := map[string]string{}, map[string]string{}
+	for i := range 800 {
+		name := fmt.Sprintf("%s%03d", deep, i)
+		ours[name], theirs[name] = "ours\n", "theirs\n"
+	}
+	w.theirs(t, s, theirs)
+	write(t, ws, ours)
+	_, err := w.publish(t, s, ws, "Hello", "")
+	wantCode(t, err, "sync_conflict")
+	if message := core.MessageOf(err); !strings.Contains(message, "and 797 more") {
+		t.Errorf("message = %q", message)
 	}
 }
 

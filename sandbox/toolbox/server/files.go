@@ -53,7 +53,7 @@ type Files struct {
 	hashes    hashes // of the repository
 }
 
-// OpenFiles opens the roots.
+// OpenFiles opens the roots, for the one that serves this workspace.
 func OpenFiles(layout Layout) (*Files, error) {
 	workspace, err := os.OpenRoot(layout.Workspace)
 	if err != nil {
@@ -66,6 +66,7 @@ func OpenFiles(layout Layout) (*Files, error) {
 			return nil, err
 		}
 	}
+	_ = workspace.RemoveAll(draftsDir) // of a toolbox that was killed
 	if f.tmp, err = os.OpenRoot(layout.Tmp); err != nil {
 		_ = workspace.Close()
 		return nil, err

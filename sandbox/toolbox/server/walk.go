@@ -9,7 +9,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 
 	"agent-sandboxing/sandbox/toolbox/wire"
 )
@@ -130,7 +129,7 @@ func (w *walker) folder(ctx context.Context, dir string, rules *ignores, exclude
 
 // readEntries returns a folder's entries, sorted so that a walk meets whole paths in byte order.
 func readEntries(root *os.Root, dir string) (entries []fs.DirEntry, more bool, err error) {
-	d, err := root.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+	d, err := openFolder(root, dir)
 	if err != nil {
 		return nil, false, err
 	}

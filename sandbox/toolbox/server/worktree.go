@@ -18,6 +18,7 @@ const (
 	baseGit     = platformDir + "/base.git"
 	baseFile    = platformDir + "/base"
 	startedFile = platformDir + "/started"
+	draftsDir   = platformDir + "/drafts" // files that are being written
 )
 
 // worktree is the repository as the platform handles it. Git runs only to unpack objects, to list

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"agent-sandboxing/sandbox/toolbox/wire"
 )
 
@@ -22,8 +24,8 @@ const (
 	maxExpected = 16 << 20
 )
 
-// Write replaces or creates one file: the content goes to a new file in the same folder, which then
-// takes the name. A link is written through, its target replaced. Parent folders are made.
+// Write replaces or creates one file: the content goes to a new file elsewhere, which then takes the
+// name. A link is written through, its target replaced. Parent folders are made.
 func (f *Files) Write(a wire.WriteArgs, body io.Reader) (wire.Stat, error) {
 	data, err := io.ReadAll(io.LimitReader(body, a.Max+1))
 	if err != nil {
@@ -47,7 +49,7 @@ func (f *Files) Write(a wire.WriteArgs, body io.Reader) (wire.Stat, error) {
 	if err := p.expect(a.Expect); err != nil {
 		return wire.Stat{}, err
 	}
-	if err := p.replace(data, mode, a.Expect == expectAbsent); err != nil {
+	if err := f.replace(p, data, mode, a.Expect == expectAbsent); err != nil {
 		return wire.Stat{}, err
 	}
 	if p.info, err = p.root.Lstat(p.rel); err != nil {
@@ -92,33 +94,80 @@ func (p *place) expect(want string) error {
 }
 
 // replace puts data at the place in one step. With create it fails when something is there by then.
-func (p *place) replace(data []byte, mode fs.FileMode, create bool) error {
+func (f *Files) replace(p place, data []byte, mode fs.FileMode, create bool) error {
 	dir := path.Dir(p.rel)
 	if err := p.root.MkdirAll(dir, 0o755); err != nil {
 		return fileError(err, p.name())
 	}
-	temp := path.Join(dir, ".toolbox-"+rand.Text())
-	file, err := p.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
+	to, err := openFolder(p.root, dir)
 	if err != nil {
 		return fileError(err, p.name())
 	}
-	_, err = file.Write(data)
-	// The mode is set on the open file: the umask does not cut it.
-	if err = errors.Join(err, file.Chmod(mode), file.Close()); err == nil {
-		err = p.put(temp, create)
-	}
-	if err != nil || create {
-		_ = p.root.Remove(temp)
-	}
+	defer to.Close()
+	d, err := f.draft(p, data, mode)
 	if err != nil {
+		return fileError(err, p.name())
+	}
+	if err := errors.Join(d.put(to, path.Base(p.rel), create), d.close()); err != nil {
 		return fileError(err, p.name())
 	}
 	return nil
 }
 
-func (p *place) put(temp string, create bool) error {
-	if create {
-		return p.root.Link(temp, p.rel) // unlike a rename, it refuses what exists
+// draft is a new file before it has its name.
+type draft struct {
+	folder *os.File
+	name   string // "" once the draft has become the file
+}
+
+// draft writes a file where nobody sees it: of the repository in the platform's folder, because one that
+// stays there when all of this is killed must not become part of the work; of /tmp, another file
+// system which ends with the container, beside its place. It has to be closed.
+func (f *Files) draft(p place, data []byte, mode fs.FileMode) (*draft, error) {
+	root, dir := p.root, path.Dir(p.rel)
+	if p.prefix == "" {
+		root, dir = f.workspace, draftsDir
+		if err := root.MkdirAll(dir, 0o755); err != nil {
+			return nil, err
+		}
 	}
-	return p.root.Rename(temp, p.rel)
+	folder, err := openFolder(root, dir)
+	if err != nil {
+		return nil, err
+	}
+	d := &draft{folder: folder, name: ".toolbox-" + rand.Text()}
+	file, err := root.OpenFile(path.Join(dir, d.name), os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, errors.Join(err, folder.Close())
+	}
+	_, err = file.Write(data)
+	// The mode is set on the open file: the umask does not cut it.
+	if err = errors.Join(err, file.Chmod(mode), file.Close()); err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	return d, nil
+}
+
+// put gives the draft its place. Both folders are open ones: no name above them can be swapped.
+func (d *draft) put(to *os.File, name string, create bool) error {
+	if create { // unlike a rename, a link refuses what exists
+		return unix.Linkat(int(d.folder.Fd()), d.name, int(to.Fd()), name, 0)
+	}
+	err := unix.Renameat(int(d.folder.Fd()), d.name, int(to.Fd()), name)
+	if err == nil {
+		d.name = ""
+	}
+	return err
+}
+
+// close removes what has not become the file, or has by a link.
+func (d *draft) close() error {
+	if d.name != "" {
+		_ = unix.Unlinkat(int(d.folder.Fd()), d.name, 0)
+	}
+	return d.folder.Close()
+}
+
+func openFolder(root *os.Root, dir string) (*os.File, error) {
+	return root.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 }
