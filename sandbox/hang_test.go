@@ -8,6 +8,7 @@ import (
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/sandbox"
+	"agent-sandboxing/sandbox/docker/dockertest"
 )
 
 // A container that cannot be stopped holds up nobody else, and its session goes on in another one.
@@ -113,5 +114,24 @@ func TestRetries_AreSpreadOut(t *testing.T) {
 	r.Note(id, at, nil)
 	if !r.Due(id, at) {
 		t.Error("it waits after a success")
+	}
+}
+
+// A sandbox that hangs at the very end of a turn is given up: its processes end, and the row says so.
+func TestRelease_GivesUpASandboxThatHangs(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	ws := f.acquire(t, f.claim)
+	before := f.store.box(t, f.claim.Session.ID)
+	dockertest.Docker(t, "pause", before.RuntimeRef)
+	f.store.types(f.claim.Session.ID)
+	f.Release(t.Context(), f.claim, ws)
+	wantTypes(t, f.store.types(f.claim.Session.ID), "sandbox_failed sandbox_lost")
+	there, err := f.runtime.Inspect(t.Context(), before.RuntimeRef)
+	if now := f.store.box(t, f.claim.Session.ID); err != nil || there.Running || now.State != core.SandboxFailed {
+		t.Errorf("row %s, container %+v, %v", now.State, there, err)
+	}
+	if got := f.turn(t, f.reclaim(f.claim), "cat README.md"); got != "hello" {
+		t.Errorf("the next turn reads %q", got)
 	}
 }
