@@ -135,3 +135,52 @@ func TestRelease_GivesUpASandboxThatHangs(t *testing.T) {
 		t.Errorf("the next turn reads %q", got)
 	}
 }
+
+// Between two turns a session may be claimed at any moment, but not while its container is stopped.
+func TestReconcile_HoldsASessionWhileItStopsItsContainer(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		maxAge time.Duration
+		meet   func(*shelf, *rows, core.Sandbox)
+	}{
+		"stopped, and it runs": {meet: func(_ *shelf, r *rows, box core.Sandbox) {
+			r.change(box.SessionID, func(box *core.Sandbox) { box.State = core.SandboxStopped })
+		}},
+		"stopped, and too old": {maxAge: time.Nanosecond, meet: func(_ *shelf, r *rows, box core.Sandbox) {
+			r.change(box.SessionID, func(box *core.Sandbox) { box.State = core.SandboxStopped })
+		}},
+		"ready, and frozen": {meet: func(s *shelf, _ *rows, box core.Sandbox) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.containers[box.RuntimeRef].status.Paused = true
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runtime := newShelf(t)
+			f := setup(t, func(o *sandbox.Options) { o.Runtime, o.MaxAge = runtime, c.maxAge })
+			f.Release(t.Context(), f.claim, f.acquire(t, f.claim))
+			id := f.claim.Session.ID
+			f.store.own(id, "")
+			c.meet(runtime, f.store, f.store.box(t, id))
+			stops := 0
+			runtime.setRefuse(func(verb, _ string) error {
+				if verb != "stop" {
+					return nil
+				}
+				stops++
+				if lease, err := f.store.HoldSession(t.Context(), id, time.Minute); !errors.Is(err, core.ErrNoWork) {
+					t.Errorf("it was claimed meanwhile: %+v, %v", lease, err)
+				}
+				return nil
+			})
+			if err := f.Reconcile(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			runtime.setRefuse(nil)
+			if _, err := f.store.HoldSession(t.Context(), id, time.Minute); stops != 1 || err != nil {
+				t.Errorf("%d stops; the session is given back: %v", stops, err)
+			}
+		})
+	}
+}
