@@ -126,6 +126,26 @@ func TestRemoveAll_SavesTheWorkFirst(t *testing.T) {
 	}
 }
 
+// A server that ends takes no sandbox from a turn of another worker on its host.
+func TestRemoveAll_LeavesWhatAnotherWorkerUses(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	idle := f.newClaim()
+	f.turn(t, idle, "true")
+	f.store.own(idle.Session.ID, "")
+	ws := f.acquire(t, f.claim)
+	ending := sandbox.New(sandbox.Options{Runtime: f.runtime, Store: f.store, Source: f.source, Log: f.log(t)})
+	if err := ending.RemoveAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(t, ws, "echo goes on"); got != "goes on" {
+		t.Errorf("the other's turn says %q", got)
+	}
+	if left, err := f.runtime.List(t.Context()); err != nil || len(left) != 1 || left[0].Session != f.claim.Session.ID {
+		t.Errorf("left %+v, %v, want the one in use", left, err)
+	}
+}
+
 // A work tree that cannot be saved is stopped all the same: the volume has it, and the log says so.
 func TestStop_SaysWhenTheWorkCouldNotBeSaved(t *testing.T) {
 	t.Parallel()

@@ -200,7 +200,7 @@ const removeAtOnce = 4
 
 // RemoveAll removes every container of this installation on this host, its work saved, and keeps the
 // volumes, for a server that leaves nothing running behind. The next message makes a new container on
-// the volume.
+// the volume. What another worker uses, fills its pool with or is helped by is left to it.
 func (s *Service) RemoveAll(ctx context.Context) error {
 	list, err := s.runtime.List(ctx)
 	if err != nil {
@@ -216,14 +216,25 @@ func (s *Service) RemoveAll(ctx context.Context) error {
 	for i, there := range list {
 		group.Go(func() error {
 			row, named := rows[there.Sandbox]
-			var err error
-			if named && row.Generation == there.Generation && (row.State == core.SandboxReady || row.State == core.SandboxStopping) {
-				_, err = s.stop(ctx, row, "server_stopped", "The server was stopped. The next message starts it again.")
+			switch {
+			case named:
+				_, failures[i] = s.held(ctx, row, func(lease core.Lease) error { return s.removeHeld(ctx, lease, row, there) })
+			case there.Purpose == PurposePool:
+				failures[i] = s.reconcileMember(ctx, there)
+			case there.Purpose == PurposeSession:
+				failures[i] = s.runtime.Remove(ctx, there.Ref, false)
 			}
-			failures[i] = errors.Join(err, s.runtime.Remove(ctx, there.Ref, false))
 			return nil
 		})
 	}
 	_ = group.Wait() // each failure is in its place
 	return errors.Join(failures...)
+}
+
+func (s *Service) removeHeld(ctx context.Context, lease core.Lease, row core.Sandbox, there Status) error {
+	var err error
+	if row.Generation == there.Generation && (row.State == core.SandboxReady || row.State == core.SandboxStopping) {
+		err = s.stopHeld(ctx, lease, row, "server_stopped", "The server was stopped. The next message starts it again.")
+	}
+	return errors.Join(err, s.runtime.Remove(ctx, there.Ref, false))
 }
