@@ -124,10 +124,12 @@ type SandboxChanged struct {
 	Ms         int64        `json:"ms,omitempty"`
 }
 
-// SandboxRestored: a lost work tree was rebuilt from a checkpoint.
+// SandboxRestored: a lost work tree was rebuilt from a checkpoint. PassedOver counts newer ones that could
+// not be applied; without a CheckpointID none could, and the tree is the base's.
 type SandboxRestored struct {
-	CheckpointID CheckpointID `json:"checkpoint_id"`
+	CheckpointID CheckpointID `json:"checkpoint_id,omitempty"`
 	Files        int          `json:"files"`
+	PassedOver   int          `json:"passed_over,omitempty"`
 	Missing      []string     `json:"missing,omitempty"`
 }
 

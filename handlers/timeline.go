@@ -169,7 +169,11 @@ func (l *timeline) apply(e core.Event) {
 		tn.note(e, "danger", "The pull request was not published. "+p.Message, p.Code)
 	case "sandbox_restored":
 		p := payload[core.SandboxRestored](e)
-		tn.note(e, "info", restoredText(p), "")
+		tone := "info"
+		if p.PassedOver > 0 {
+			tone = "warning"
+		}
+		tn.note(e, tone, restoredText(p), "")
 		if len(p.Missing) > 0 {
 			tn.mark(e, func() { tn.warnings = append(tn.warnings, partialWarning(p.Missing)) })
 		}

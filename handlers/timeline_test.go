@@ -273,7 +273,9 @@ func TestTimeline_NotesAndWarnings(t *testing.T) {
 	s := newStory(t)
 	s.say("m1", core.Completed)
 	s.event("m1", core.MessageQueued{}, core.MessagePreparing{}, core.MessageRequeued{Losses: 1}, core.MessagePreparing{})
-	s.event("", core.SandboxRestored{Files: 1, Missing: []string{"big.bin"}})
+	s.event("", core.SandboxRestored{CheckpointID: "c1", Files: 1, Missing: []string{"big.bin"}})
+	s.event("", core.SandboxRestored{CheckpointID: "c1", Files: 2, PassedOver: 1})
+	s.event("", core.SandboxRestored{PassedOver: 2})
 	s.event("m1", core.MessageWorking{}, core.ModelRequestRetry{Attempt: 2, Reason: "model_rate_limited", WaitMs: 2000},
 		core.CaptureFailed{What: "diff", Code: "snapshot_failed"}, core.MessageCompleted{})
 	s.event("", core.PullRequestChanged{Opened: true, Number: 41, URL: "https://github.com/octo-org/web-app/pull/41"})
@@ -282,6 +284,8 @@ func TestTimeline_NotesAndWarnings(t *testing.T) {
 	want := []string{
 		"warning: The worker that prepared this message was lost. It is prepared again.",
 		"info: The sandbox was lost and rebuilt from the last checkpoint: 1 file.",
+		"warning: The sandbox was lost and rebuilt from an older checkpoint: 2 files. 1 newer checkpoint could not be applied; the diffs of those turns stay readable.",
+		"warning: The sandbox was lost, and no checkpoint could be applied: the workspace is at the base commit again. The diffs of earlier turns stay readable.",
 		"warning: The model did not answer and is asked again.",
 	}
 	if diff := cmp.Diff(want, rows(turn)); diff != "" {

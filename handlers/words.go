@@ -39,7 +39,15 @@ func partialWarning(missing []string) string {
 }
 
 func restoredText(p core.SandboxRestored) string {
-	return "The sandbox was lost and rebuilt from the last checkpoint: " + plural(p.Files, "file") + "."
+	switch {
+	case p.CheckpointID == "" && p.PassedOver > 0:
+		return "The sandbox was lost, and no checkpoint could be applied: the workspace is at the base commit again. The diffs of earlier turns stay readable."
+	case p.PassedOver > 0:
+		return "The sandbox was lost and rebuilt from an older checkpoint: " + plural(p.Files, "file") + ". " +
+			plural(p.PassedOver, "newer checkpoint") + " could not be applied; the diffs of those turns stay readable."
+	default:
+		return "The sandbox was lost and rebuilt from the last checkpoint: " + plural(p.Files, "file") + "."
+	}
 }
 
 func mergedText(p core.PublicationMerged) string {

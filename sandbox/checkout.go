@@ -38,16 +38,48 @@ func (p *provision) begins(event core.SandboxChanged) []core.Payload {
 	return events
 }
 
-// restore puts back what earlier turns had changed.
+// maxPassed bounds how many checkpoints that cannot be applied are passed over for an older one. Each may
+// cost a container.
+const maxPassed = 5
+
+// restore puts back what earlier turns had changed, as the newest checkpoint has it that was not passed
+// over. Without any the base has to do. One that fails may have been applied in part.
 func (p *provision) restore(ctx context.Context, ws core.PlatformWorkspace) error {
-	last, err := p.store.LatestCheckpoint(ctx, p.claim.Session.ID)
-	if err != nil || last == nil {
-		return err
+	for ; p.passed < maxPassed; p.passed++ {
+		last, err := p.store.Checkpoint(ctx, p.claim.Session.ID, p.passed)
+		if err != nil {
+			return err
+		}
+		if last == nil {
+			break
+		}
+		if last.Info.BaseSHA != p.base.spec.BaseSHA {
+			continue // it would be refused
+		}
+		if err := ws.Restore(ctx, last.Info, bytes.NewReader(last.Archive)); err != nil {
+			return err
+		}
+		return p.save(ctx, core.SandboxRestored{
+			CheckpointID: last.ID, Files: last.Info.Files, PassedOver: p.passed, Missing: last.Info.Missing,
+		})
 	}
-	if err := ws.Restore(ctx, last.Info, bytes.NewReader(last.Archive)); err != nil {
-		return err
+	if p.passed == 0 {
+		return nil // no turn has saved anything
 	}
-	return p.save(ctx, core.SandboxRestored{CheckpointID: last.ID, Files: last.Info.Files, Missing: last.Info.Missing})
+	return p.save(ctx, core.SandboxRestored{PassedOver: p.passed})
+}
+
+// passOver makes way for an older checkpoint when the last one could not be applied: the next container
+// has an empty volume, and needs the base once more.
+func (p *provision) passOver(ctx context.Context, failed error) bool {
+	if core.CodeOf(failed) != "restore_failed" || ctx.Err() != nil {
+		return false
+	}
+	p.log.WarnContext(ctx, "pass over a checkpoint", "error", failed, "session_id", p.claim.Session.ID, "sandbox_id", p.box.ID)
+	p.passed++
+	p.base.close()
+	p.base, p.announced = p.fetch(ctx), false
+	return true
 }
 
 // resume puts a kept workspace on the session's branch. It never resets anything: a clean tree on

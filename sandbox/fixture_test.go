@@ -105,7 +105,7 @@ type rows struct {
 	log        map[core.SessionID][]core.Payload
 	used, made map[core.SessionID]time.Time
 	pool       []core.PoolMember
-	checkpoint map[core.SessionID]core.Checkpoint
+	checkpoint map[core.SessionID][]core.Checkpoint // the newest last
 	checkedOut map[core.SessionID]bool
 	archived   map[core.SessionID]bool // nil in most tests
 }
@@ -114,7 +114,7 @@ func newRows() *rows {
 	return &rows{
 		boxes: map[core.SessionID]core.Sandbox{}, owners: map[core.SessionID]string{}, log: map[core.SessionID][]core.Payload{},
 		used: map[core.SessionID]time.Time{}, made: map[core.SessionID]time.Time{},
-		checkpoint: map[core.SessionID]core.Checkpoint{}, checkedOut: map[core.SessionID]bool{},
+		checkpoint: map[core.SessionID][]core.Checkpoint{}, checkedOut: map[core.SessionID]bool{},
 	}
 }
 
@@ -187,11 +187,11 @@ func (r *rows) CheckedOut(_ context.Context, id core.SessionID) (bool, error) {
 	return r.checkedOut[id], nil
 }
 
-func (r *rows) LatestCheckpoint(_ context.Context, id core.SessionID) (*core.Checkpoint, error) {
+func (r *rows) Checkpoint(_ context.Context, id core.SessionID, back int) (*core.Checkpoint, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c, ok := r.checkpoint[id]; ok {
-		return &c, nil
+	if list := r.checkpoint[id]; back < len(list) {
+		return &list[len(list)-1-back], nil
 	}
 	return nil, nil
 }
@@ -202,7 +202,7 @@ func (r *rows) SaveCheckpoint(_ context.Context, lease core.Lease, c core.Checkp
 	if r.owners[lease.SessionID] != lease.Owner {
 		return core.ErrLeaseLost
 	}
-	r.checkpoint[lease.SessionID] = c
+	r.checkpoint[lease.SessionID] = append(r.checkpoint[lease.SessionID], c)
 	box := r.boxes[lease.SessionID]
 	box.Unsaved = false
 	r.boxes[lease.SessionID] = box

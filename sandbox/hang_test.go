@@ -8,6 +8,7 @@ import (
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/sandbox"
+	"agent-sandboxing/sandbox/docker/dockertest"
 )
 
 // A container that cannot be stopped holds up nobody else, and its session goes on in another one.
@@ -113,5 +114,73 @@ func TestRetries_AreSpreadOut(t *testing.T) {
 	r.Note(id, at, nil)
 	if !r.Due(id, at) {
 		t.Error("it waits after a success")
+	}
+}
+
+// A sandbox that hangs at the very end of a turn is given up: its processes end, and the row says so.
+func TestRelease_GivesUpASandboxThatHangs(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	ws := f.acquire(t, f.claim)
+	before := f.store.box(t, f.claim.Session.ID)
+	dockertest.Docker(t, "pause", before.RuntimeRef)
+	f.store.types(f.claim.Session.ID)
+	f.Release(t.Context(), f.claim, ws)
+	wantTypes(t, f.store.types(f.claim.Session.ID), "sandbox_failed sandbox_lost")
+	there, err := f.runtime.Inspect(t.Context(), before.RuntimeRef)
+	if now := f.store.box(t, f.claim.Session.ID); err != nil || there.Running || now.State != core.SandboxFailed {
+		t.Errorf("row %s, container %+v, %v", now.State, there, err)
+	}
+	if got := f.turn(t, f.reclaim(f.claim), "cat README.md"); got != "hello" {
+		t.Errorf("the next turn reads %q", got)
+	}
+}
+
+// Between two turns a session may be claimed at any moment, but not while its container is stopped.
+func TestReconcile_HoldsASessionWhileItStopsItsContainer(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		maxAge time.Duration
+		meet   func(*shelf, *rows, core.Sandbox)
+	}{
+		"stopped, and it runs": {meet: func(_ *shelf, r *rows, box core.Sandbox) {
+			r.change(box.SessionID, func(box *core.Sandbox) { box.State = core.SandboxStopped })
+		}},
+		"stopped, and too old": {maxAge: time.Nanosecond, meet: func(_ *shelf, r *rows, box core.Sandbox) {
+			r.change(box.SessionID, func(box *core.Sandbox) { box.State = core.SandboxStopped })
+		}},
+		"ready, and frozen": {meet: func(s *shelf, _ *rows, box core.Sandbox) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.containers[box.RuntimeRef].status.Paused = true
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runtime := newShelf(t)
+			f := setup(t, func(o *sandbox.Options) { o.Runtime, o.MaxAge = runtime, c.maxAge })
+			f.Release(t.Context(), f.claim, f.acquire(t, f.claim))
+			id := f.claim.Session.ID
+			f.store.own(id, "")
+			c.meet(runtime, f.store, f.store.box(t, id))
+			stops := 0
+			runtime.setRefuse(func(verb, _ string) error {
+				if verb != "stop" {
+					return nil
+				}
+				stops++
+				if lease, err := f.store.HoldSession(t.Context(), id, time.Minute); !errors.Is(err, core.ErrNoWork) {
+					t.Errorf("it was claimed meanwhile: %+v, %v", lease, err)
+				}
+				return nil
+			})
+			if err := f.Reconcile(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			runtime.setRefuse(nil)
+			if _, err := f.store.HoldSession(t.Context(), id, time.Minute); stops != 1 || err != nil {
+				t.Errorf("%d stops; the session is given back: %v", stops, err)
+			}
+		})
 	}
 }

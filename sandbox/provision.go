@@ -20,6 +20,7 @@ type provision struct {
 
 	base      *fetch         // nil when no checkout is expected
 	announced bool           // that a checkout begins
+	passed    int            // checkpoints, the newest first, that could not be applied
 	later     []core.Payload // goes with the next save
 }
 
@@ -51,19 +52,24 @@ func (p *provision) run(ctx context.Context) (*toolbox.Client, error) {
 			return nil, err
 		}
 	}
-	if ws == nil {
-		if ws, err = p.rebuild(ctx); err != nil {
+	for {
+		if ws == nil {
+			if ws, err = p.rebuild(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if err = p.letOut(ctx, ws); err == nil {
+			err = p.settle(ctx, ws)
+		}
+		if err == nil {
+			return ws, nil
+		}
+		_ = ws.Close()
+		if !p.passOver(ctx, err) {
 			return nil, err
 		}
+		ws = nil
 	}
-	if err = p.letOut(ctx, ws); err == nil {
-		err = p.settle(ctx, ws)
-	}
-	if err != nil {
-		_ = ws.Close()
-		return nil, err
-	}
-	return ws, nil
 }
 
 // reuse attaches to the container that the row names, after starting it when it is stopped. Nil

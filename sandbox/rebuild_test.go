@@ -126,6 +126,26 @@ func TestRemoveAll_SavesTheWorkFirst(t *testing.T) {
 	}
 }
 
+// A server that ends takes no sandbox from a turn of another worker on its host.
+func TestRemoveAll_LeavesWhatAnotherWorkerUses(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	idle := f.newClaim()
+	f.turn(t, idle, "true")
+	f.store.own(idle.Session.ID, "")
+	ws := f.acquire(t, f.claim)
+	ending := sandbox.New(sandbox.Options{Runtime: f.runtime, Store: f.store, Source: f.source, Log: f.log(t)})
+	if err := ending.RemoveAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(t, ws, "echo goes on"); got != "goes on" {
+		t.Errorf("the other's turn says %q", got)
+	}
+	if left, err := f.runtime.List(t.Context()); err != nil || len(left) != 1 || left[0].Session != f.claim.Session.ID {
+		t.Errorf("left %+v, %v, want the one in use", left, err)
+	}
+}
+
 // A work tree that cannot be saved is stopped all the same: the volume has it, and the log says so.
 func TestStop_SaysWhenTheWorkCouldNotBeSaved(t *testing.T) {
 	t.Parallel()
@@ -166,5 +186,61 @@ func TestRebuild_NamesWhatACheckpointHadNoRoomFor(t *testing.T) {
 	}
 	if !slices.EqualFunc(missing, [][]string{{"big"}, {"big"}}, slices.Equal) {
 		t.Errorf("the log names as missing: %q", missing)
+	}
+}
+
+// What cannot be applied is passed over for an older checkpoint, and nothing of it stays; without any
+// that can, the session goes on at its base. The log says which it was.
+func TestRebuild_PassesOverCheckpointsThatCannotBeApplied(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		older bool
+		files string
+		want  core.SandboxRestored
+	}{
+		"an older one": {older: true, files: "README.md\nold", want: core.SandboxRestored{Files: 1, PassedOver: 2}},
+		"none":         {files: "README.md", want: core.SandboxRestored{PassedOver: 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setup(t)
+			ws := f.acquire(t, f.claim)
+			run(t, ws, "echo old > old")
+			f.checkpoint(t, ws)
+			run(t, ws, "head -c 3000000 /dev/urandom > new")
+			f.checkpoint(t, ws)
+			f.checkpoint(t, ws)
+			f.Release(t.Context(), f.claim, ws)
+			id := f.claim.Session.ID
+			f.store.mu.Lock()
+			list := f.store.checkpoint[id]
+			list[1].Archive = list[1].Archive[:len(list[1].Archive)/2]
+			list[2].Info.BaseSHA = strings.Repeat("b", 40)
+			c.want.CheckpointID = list[0].ID
+			if !c.older {
+				c.want.CheckpointID, f.store.checkpoint[id] = "", list[1:]
+			}
+			f.store.mu.Unlock()
+			box := f.store.box(t, id)
+			dockertest.Docker(t, "rm", "-f", box.RuntimeRef)
+			dockertest.Docker(t, "volume", "rm", box.Volume)
+			f.store.types(id)
+
+			if got := f.turn(t, f.reclaim(f.claim), "ls; git status --short"); got != c.files+strings.Repeat("\n?? old", c.want.Files) {
+				t.Errorf("rebuilt: %q", got)
+			}
+			var restored []core.Payload
+			for _, payload := range f.store.all(id) {
+				if payload.EventType() == (core.SandboxRestored{}).EventType() {
+					restored = append(restored, payload)
+				}
+			}
+			if diff := cmp.Diff([]core.Payload{c.want}, restored); diff != "" {
+				t.Errorf("sandbox_restored (-want +got)\n%s", diff)
+			}
+			if list, err := f.runtime.Volumes(t.Context()); err != nil || len(list) != 1 {
+				t.Errorf("volumes %+v, %v, want only the session's", list, err)
+			}
+		})
 	}
 }

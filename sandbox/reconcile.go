@@ -143,21 +143,13 @@ func (s *Service) rest(ctx context.Context, box core.Sandbox, there Status) erro
 	if !there.Running && box.Age <= s.maxAge {
 		return nil
 	}
-	unlock, _ := s.sessions.take(box.SessionID)
-	if unlock == nil {
-		return nil
-	}
-	defer unlock()
-	if same, err := s.still(ctx, box); err != nil || !same {
-		return err
-	}
-	if free, err := s.mark(ctx, box); err != nil || !free {
-		return err
-	}
-	if box.Age > s.maxAge {
-		return s.runtime.Remove(ctx, there.Ref, false)
-	}
-	return s.end(ctx, there.Ref)
+	_, err := s.held(ctx, box, func(core.Lease) error {
+		if box.Age > s.maxAge {
+			return s.runtime.Remove(ctx, there.Ref, false)
+		}
+		return s.end(ctx, there.Ref)
+	})
+	return err
 }
 
 // compare brings the row of a sandbox that should run to what its container is like. there is what the
@@ -166,33 +158,26 @@ func (s *Service) compare(ctx context.Context, box core.Sandbox, there Status) e
 	if box.State == core.SandboxStopping || box.State == core.SandboxReady && there.Running && !there.Paused {
 		return nil // Sweep finishes the one, the other is as it should be
 	}
-	unlock, _ := s.sessions.take(box.SessionID)
-	if unlock == nil {
-		return nil
-	}
-	defer unlock()
-	if same, err := s.still(ctx, box); err != nil || !same {
-		return err
-	}
-	if box.State == core.SandboxCreating { // its maker could not even write that it failed
-		box.State = core.SandboxFailed
-		box.FailureCode, box.FailureText = "preparation_interrupted", "The preparation was interrupted. The next message starts it again."
-		_, err := s.mark(ctx, box, changed(box))
-		return err
-	}
-	there, err := s.runtime.Inspect(ctx, box.RuntimeRef)
-	if err != nil && core.CodeOf(err) != "sandbox_lost" {
-		return err
-	}
-	if there.Running && !there.Paused {
-		return nil
-	}
-	box.State = core.SandboxStopped
-	free, err := s.mark(ctx, box, changed(box))
-	if err != nil || !free || !there.Paused {
-		return err
-	}
-	return s.end(ctx, there.Ref) // nothing in it would answer; the next message starts it
+	_, err := s.held(ctx, box, func(lease core.Lease) error {
+		if box.State == core.SandboxCreating { // its maker could not even write that it failed
+			box.State = core.SandboxFailed
+			box.FailureCode, box.FailureText = "preparation_interrupted", "The preparation was interrupted. The next message starts it again."
+			return s.store.SaveSandbox(ctx, lease, box, changed(box))
+		}
+		there, err := s.runtime.Inspect(ctx, box.RuntimeRef)
+		if err != nil && core.CodeOf(err) != "sandbox_lost" {
+			return err
+		}
+		if there.Running && !there.Paused {
+			return nil
+		}
+		box.State = core.SandboxStopped
+		if err := s.store.SaveSandbox(ctx, lease, box, changed(box)); err != nil || !there.Paused {
+			return err
+		}
+		return s.end(ctx, there.Ref) // nothing in it would answer; the next message starts it
+	})
+	return err
 }
 
 // still says that a row is as it was when it was read, and that nobody has used it since.
@@ -215,7 +200,7 @@ const removeAtOnce = 4
 
 // RemoveAll removes every container of this installation on this host, its work saved, and keeps the
 // volumes, for a server that leaves nothing running behind. The next message makes a new container on
-// the volume.
+// the volume. What another worker uses, fills its pool with or is helped by is left to it.
 func (s *Service) RemoveAll(ctx context.Context) error {
 	list, err := s.runtime.List(ctx)
 	if err != nil {
@@ -231,14 +216,25 @@ func (s *Service) RemoveAll(ctx context.Context) error {
 	for i, there := range list {
 		group.Go(func() error {
 			row, named := rows[there.Sandbox]
-			var err error
-			if named && row.Generation == there.Generation && (row.State == core.SandboxReady || row.State == core.SandboxStopping) {
-				_, err = s.stop(ctx, row, "server_stopped", "The server was stopped. The next message starts it again.")
+			switch {
+			case named:
+				_, failures[i] = s.held(ctx, row, func(lease core.Lease) error { return s.removeHeld(ctx, lease, row, there) })
+			case there.Purpose == PurposePool:
+				failures[i] = s.reconcileMember(ctx, there)
+			case there.Purpose == PurposeSession:
+				failures[i] = s.runtime.Remove(ctx, there.Ref, false)
 			}
-			failures[i] = errors.Join(err, s.runtime.Remove(ctx, there.Ref, false))
 			return nil
 		})
 	}
 	_ = group.Wait() // each failure is in its place
 	return errors.Join(failures...)
+}
+
+func (s *Service) removeHeld(ctx context.Context, lease core.Lease, row core.Sandbox, there Status) error {
+	var err error
+	if row.Generation == there.Generation && (row.State == core.SandboxReady || row.State == core.SandboxStopping) {
+		err = s.stopHeld(ctx, lease, row, "server_stopped", "The server was stopped. The next message starts it again.")
+	}
+	return errors.Join(err, s.runtime.Remove(ctx, there.Ref, false))
 }

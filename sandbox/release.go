@@ -2,14 +2,17 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/sandbox/toolbox"
 )
 
-// How long a sandbox is looked for whose connection was cut, and until the second look.
+// How long a sandbox may take to end its processes; how long one is looked for whose connection was cut,
+// and until the second look.
 const (
+	quietWithin  = 3 * time.Second
 	regainWithin = 4 * time.Second
 	firstLook    = 100 * time.Millisecond
 )
@@ -23,12 +26,12 @@ func (s *Service) Release(ctx context.Context, claim core.Claim, ws core.Platfor
 	if !ok || client == nil {
 		return
 	}
+	lost := quiet(ctx, client)
+	cut := client.Cut()
+	_ = client.Close() // which never fails
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
 	defer cancel()
 	log := s.log.With("session_id", claim.Session.ID)
-	_, lost := client.KillAll(ctx)
-	cut := client.Cut()
-	_ = client.Close() // which never fails
 	box, err := s.store.LiveSandbox(ctx, claim.Session.ID)
 	if err == nil && (box == nil || box.State != core.SandboxReady) {
 		return
@@ -45,6 +48,18 @@ func (s *Service) Release(ctx context.Context, claim core.Claim, ws core.Platfor
 	if err != nil {
 		log.WarnContext(ctx, "save sandbox at release", "error", err)
 	}
+}
+
+// quiet ends every process in a workspace. It has a limit of its own: one that hangs must leave time to
+// be given up.
+func quiet(ctx context.Context, ws *toolbox.Client) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), quietWithin)
+	defer cancel()
+	_, err := ws.KillAll(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return core.Fail(core.Unavailable, "sandbox_lost", "The sandbox did not answer at the end of the turn. The workspace is kept; send another message to go on.").Because(err)
+	}
+	return err
 }
 
 // regain looks after a container whose stream has ended although nobody closed it, and ends what still

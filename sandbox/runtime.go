@@ -162,9 +162,11 @@ type Store interface {
 	SaveSandbox(ctx context.Context, lease core.Lease, box core.Sandbox, events ...core.Payload) error
 	// CheckedOut says whether a checkout of the session was ever completed, on any host.
 	CheckedOut(ctx context.Context, id core.SessionID) (bool, error)
-	// LatestCheckpoint returns the newest checkpoint with its archive, or nil.
-	LatestCheckpoint(ctx context.Context, id core.SessionID) (*core.Checkpoint, error)
-	// SaveCheckpoint inserts it and says of the row that its work is saved.
+	// Checkpoint returns a checkpoint with its archive, back being how many newer ones are passed over;
+	// nil when there are not so many.
+	Checkpoint(ctx context.Context, id core.SessionID, back int) (*core.Checkpoint, error)
+	// SaveCheckpoint inserts it and says of the row that its work is saved. One of another base than the
+	// session's is refused.
 	SaveCheckpoint(ctx context.Context, lease core.Lease, c core.Checkpoint) error
 	// SandboxesOn lists the rows in states creating, ready and stopping of one host, the longest
 	// unused first.

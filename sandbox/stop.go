@@ -20,16 +20,24 @@ const (
 
 // stop takes one sandbox from ready over stopping to stopped, its work saved; false when somebody uses
 // it. It can be repeated: a stop that was begun and not finished is taken up where the row says.
-func (s *Service) stop(ctx context.Context, box core.Sandbox, code, message string) (stopped bool, err error) {
+func (s *Service) stop(ctx context.Context, box core.Sandbox, code, message string) (bool, error) {
+	if !s.stops.due(box.ID, time.Now()) {
+		return false, nil
+	}
+	return s.held(ctx, box, func(lease core.Lease) (err error) {
+		defer func() { s.stops.note(box.ID, time.Now(), err) }()
+		return s.stopHeld(ctx, lease, box, code, message)
+	})
+}
+
+// held does something with a sandbox while nobody can claim its session; false when somebody uses it, or
+// has gone on since box was read.
+func (s *Service) held(ctx context.Context, box core.Sandbox, do func(core.Lease) error) (bool, error) {
 	unlock, _ := s.sessions.take(box.SessionID)
-	if unlock == nil || !s.stops.due(box.ID, time.Now()) {
-		if unlock != nil {
-			unlock()
-		}
+	if unlock == nil {
 		return false, nil
 	}
 	defer unlock()
-	defer func() { s.stops.note(box.ID, time.Now(), err) }()
 	lease, err := s.store.HoldSession(ctx, box.SessionID, holdFor)
 	if errors.Is(err, core.ErrNoWork) {
 		return false, nil
@@ -38,24 +46,28 @@ func (s *Service) stop(ctx context.Context, box core.Sandbox, code, message stri
 		return false, err
 	}
 	defer s.giveBack(ctx, lease)
-	// Somebody may have used it, or gone on with a new generation, before it was held.
 	if same, err := s.still(ctx, box); err != nil || !same {
 		return false, err
 	}
+	err = do(lease)
+	return err == nil, err
+}
+
+func (s *Service) stopHeld(ctx context.Context, lease core.Lease, box core.Sandbox, code, message string) error {
 	if box.State == core.SandboxReady {
 		s.save(ctx, lease, &box)
 		box.State = core.SandboxStopping
 		event := changed(box)
 		event.Code, event.Message = code, message
 		if err := s.store.SaveSandbox(ctx, lease, box, event); err != nil {
-			return false, err
+			return err
 		}
 	}
 	if err := s.end(ctx, box.RuntimeRef); err != nil {
-		return false, err
+		return err
 	}
 	box.State = core.SandboxStopped
-	return true, s.store.SaveSandbox(ctx, lease, box, changed(box))
+	return s.store.SaveSandbox(ctx, lease, box, changed(box))
 }
 
 // end stops a container; one that is gone has ended.

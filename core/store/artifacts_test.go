@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -96,8 +97,8 @@ func TestSaveCheckpoint_KeepsTheTwentyNewest(t *testing.T) {
 	s := storetest.New(t)
 	claim := storetest.Working(t, s)
 	other := storetest.Working(t, s)
-	if c, err := s.LatestCheckpoint(t.Context(), claim.Session.ID); c != nil || err != nil {
-		t.Fatalf("LatestCheckpoint before any = %+v, %v", c, err)
+	if c, err := s.Checkpoint(t.Context(), claim.Session.ID, 0); c != nil || err != nil {
+		t.Fatalf("Checkpoint before any = %+v, %v", c, err)
 	}
 	checkpoint := func(lease core.Lease, n int) core.Checkpoint {
 		c := core.Checkpoint{
@@ -112,17 +113,41 @@ func TestSaveCheckpoint_KeepsTheTwentyNewest(t *testing.T) {
 	for n := range 23 {
 		last = checkpoint(claim.Lease, n)
 	}
-	got, err := s.LatestCheckpoint(t.Context(), claim.Session.ID)
+	got, err := s.Checkpoint(t.Context(), claim.Session.ID, 0)
 	must(t, err)
 	last.CreatedAt = got.CreatedAt
 	if diff := cmp.Diff(&last, got); diff != "" {
 		t.Errorf("latest (-want +got):\n%s", diff)
 	}
 	wantTypes(t, s, claim.Session.ID, "checkpoint_saved")
+	for back, want := range map[int]int{1: 21, 19: 3} {
+		if c, err := s.Checkpoint(t.Context(), claim.Session.ID, back); err != nil || c == nil || c.Info.Files != want {
+			t.Errorf("Checkpoint %d back = %+v, %v, want number %d", back, c, err, want)
+		}
+	}
+	if c, err := s.Checkpoint(t.Context(), claim.Session.ID, 20); c != nil || err != nil {
+		t.Errorf("Checkpoint before the oldest = %+v, %v", c, err)
+	}
 	if n := count(t, s, `SELECT count(*) FROM checkpoints WHERE session_id = $1 AND files >= 3`, claim.Session.ID); n != 20 {
 		t.Errorf("%d of the newest checkpoints are kept, want 20", n)
 	}
 	if n := count(t, s, `SELECT count(*) FROM checkpoints`); n != 21 {
 		t.Errorf("%d checkpoints in all, want 20 and the other session's", n)
+	}
+}
+
+// The sandbox says what its base is. A checkpoint of another one could never be restored.
+func TestSaveCheckpoint_RefusesAnotherBase(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	claim := storetest.Working(t, s)
+	err := s.SaveCheckpoint(t.Context(), claim.Lease, core.Checkpoint{
+		ID: core.NewID[core.CheckpointID](), Info: core.CheckpointInfo{BaseSHA: strings.Repeat("b", 40)},
+	})
+	if core.CodeOf(err) != "checkpoint_failed" {
+		t.Errorf("SaveCheckpoint of another base = %v, want checkpoint_failed", err)
+	}
+	if c, err := s.Checkpoint(t.Context(), claim.Session.ID, 0); c != nil || err != nil {
+		t.Errorf("it was kept: %+v, %v", c, err)
 	}
 }

@@ -13,7 +13,8 @@ import (
 const keptCheckpoints = 20
 
 // SaveCheckpoint inserts it under the lease, says of the sandbox that its work is saved, appends
-// checkpoint_saved and drops the oldest above 20.
+// checkpoint_saved and drops the oldest above 20. One of another base than the session's could never be
+// restored, so it is refused (checkpoint_failed): the sandbox says what its base is, and may be wrong.
 func (s *Store) SaveCheckpoint(ctx context.Context, lease core.Lease, c core.Checkpoint) error {
 	deleted, err := document(nonNil(c.Info.Deleted))
 	if err != nil {
@@ -30,11 +31,17 @@ func (s *Store) SaveCheckpoint(ctx context.Context, lease core.Lease, c core.Che
 		if err := tx.lockLeased(ctx, lease); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `
+		tag, err := tx.Exec(ctx, `
 			INSERT INTO checkpoints (id, session_id, message_id, base_sha, deleted, files, bytes, missing, archive)
-			VALUES ($1, $2, nullif($3, '')::uuid, $4, $5::text::jsonb, $6, $7, $8::text::jsonb, $9)`,
-			c.ID, lease.SessionID, string(c.MessageID), c.Info.BaseSHA, deleted, c.Info.Files, c.Info.Bytes, missing, c.Archive); err != nil {
+			SELECT $1::uuid, id, nullif($3, '')::uuid, base_sha, $5::text::jsonb, $6::integer, $7::bigint, $8::text::jsonb, $9::bytea
+			FROM chat_sessions WHERE id = $2 AND base_sha = $4`,
+			c.ID, lease.SessionID, string(c.MessageID), c.Info.BaseSHA, deleted, c.Info.Files, c.Info.Bytes, missing, c.Archive)
+		if err != nil {
 			return fmt.Errorf("insert checkpoint: %w", err)
+		}
+		if tag.RowsAffected() == 0 {
+			return core.Fail(core.Conflict, "checkpoint_failed",
+				"The sandbox names another base commit than the session's, so its work tree was not saved. Put the session's base commit back into /workspace/.platform/base, or start a new session.")
 		}
 		if _, err := tx.Exec(ctx, `
 			DELETE FROM checkpoints WHERE session_id = $1 AND id NOT IN (
@@ -59,11 +66,12 @@ func (s *Store) CheckedOut(ctx context.Context, id core.SessionID) (bool, error)
 	return done, mapError(err)
 }
 
-// LatestCheckpoint returns the newest checkpoint with its archive, or nil.
-func (s *Store) LatestCheckpoint(ctx context.Context, id core.SessionID) (*core.Checkpoint, error) {
+// Checkpoint returns a checkpoint with its archive, back being how many newer ones are passed over; nil
+// when there are not so many.
+func (s *Store) Checkpoint(ctx context.Context, id core.SessionID, back int) (*core.Checkpoint, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT id, session_id, coalesce(message_id::text, ''), base_sha, deleted, files, bytes, missing, archive, created_at
-		FROM checkpoints WHERE session_id = $1 ORDER BY created_at DESC LIMIT 1`, id)
+		FROM checkpoints WHERE session_id = $1 ORDER BY created_at DESC OFFSET $2 LIMIT 1`, id, back)
 	if err != nil {
 		return nil, mapError(err)
 	}

@@ -1,6 +1,7 @@
 package turn_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -123,6 +124,7 @@ func (agentFunc) Compact(ctx context.Context, req core.CompactionRequest, _ core
 // boxes gives every session the same empty workspace, or the error that a test wants.
 type boxes struct {
 	fail     error
+	base     string        // what its sandboxes say that their base is; "" is the session's
 	waiting  chan struct{} // when set: closed once Acquire waits for its context
 	killed   atomic.Int32
 	released atomic.Int32
@@ -154,7 +156,7 @@ func (w *workspace) KillAll(context.Context) (int, error) {
 
 func (w *workspace) Checkpoint(_ context.Context, out io.Writer, _ int64) (core.CheckpointInfo, error) {
 	n, err := out.Write([]byte("archive"))
-	return core.CheckpointInfo{BaseSHA: storetest.BaseSHA, Files: 1, Bytes: int64(n)}, err
+	return core.CheckpointInfo{BaseSHA: cmp.Or(w.boxes.base, storetest.BaseSHA), Files: 1, Bytes: int64(n)}, err
 }
 
 type mirror struct{}
@@ -215,6 +217,30 @@ func TestTurn_CompletesWithDiffCheckpointAnswerAndSummary(t *testing.T) {
 	if err != nil || string(diff.Data) != "+[redacted]\n" || diff.Redactions != 1 {
 		t.Errorf("diff = %q, %d redactions, %v", diff.Data, diff.Redactions, err)
 	}
+}
+
+// What the sandbox calls its base is the agent's to change. Such a checkpoint would be of no use.
+func TestTurn_SaysThatACheckpointOfAnotherBaseIsNotKept(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	session := storetest.Session(t, s, storetest.User(t, s).ID)
+	st := run(t, s, func(context.Context, core.TurnRecorder) (core.TurnResult, error) {
+		return core.TurnResult{Answer: "Done."}, nil
+	}, &boxes{base: strings.Repeat("b", 40)})
+	for _, e := range st.events(t, session.ID, "message_completed") {
+		if e.Type == "checkpoint_saved" {
+			t.Error("the checkpoint was saved")
+		}
+		var failed core.CaptureFailed
+		if e.Type != "capture_failed" {
+			continue
+		}
+		if err := json.Unmarshal(e.Payload, &failed); err != nil || failed.What != "checkpoint" || failed.Code != "checkpoint_failed" {
+			t.Errorf("capture_failed %+v, %v", failed, err)
+		}
+		return
+	}
+	t.Error("the log has no capture_failed")
 }
 
 func TestTurn_ACutOutputIsStillText(t *testing.T) {

@@ -99,7 +99,10 @@ func (r *Runtime) budget(ctx context.Context) (sandbox.DiskBudget, error) {
 		switch {
 		case err == nil:
 			known = sandbox.BudgetQuota
-			return r.api.VolumeRemove(ctx, name, false)
+			if err = r.api.VolumeRemove(ctx, name, false); cerrdefs.IsNotFound(err) { // another worker asks too
+				return nil
+			}
+			return err
 		case strings.Contains(err.Error(), "no quota support"): // the API has no status for it
 			known = sandbox.BudgetSampled
 			return nil
