@@ -22,6 +22,7 @@ func checkoutCases() []testCase {
 		{name: "git state sees branch head and dirt", run: gitState},
 		{name: "switch puts a clean work tree on a branch", needs: real, run: switchBranch},
 		{name: "switch overwrites nothing that git does not know", needs: real, run: switchInTheWay},
+		{name: "a tree without end is only dirt", needs: real, run: treeBomb},
 	}
 }
 
@@ -209,5 +210,28 @@ func switchInTheWay(t *testing.T, ws box) {
 	wantCode(t, "switch", ws.SwitchBranch(t.Context(), "other"), "branch_switch_failed")
 	if got := ws.must(t, "cat kept.log; git branch --show-current; git status --porcelain"); got != "ours"+fixtureBranch+"\n" {
 		t.Errorf("a refusal left %q", got)
+	}
+}
+
+// A few hundred bytes of objects that list to 10^10 paths: the platform stops reading in time, as HEAD and
+// as the branch to go to, and works on.
+func treeBomb(t *testing.T, ws box) {
+	f := newFixture(t)
+	ws.checkout(t, f)
+	bomb := strings.TrimSpace(ws.must(t, `below=$(echo x | git hash-object -w --stdin) mode='100644 blob'
+		for level in 1 2 3 4 5 6 7 8 9 10; do
+			below=$(for name in 0 1 2 3 4 5 6 7 8 9; do printf '%s %s\t%s\n' "$mode" "$below" "$name"; done | git mktree) mode='040000 tree'
+		done
+		git -c user.name=T -c user.email=t@example.com commit-tree -m bomb "$below"`))
+	ws.must(t, "git update-ref refs/heads/bomb "+bomb)
+	wantCode(t, "switch to it", ws.SwitchBranch(t.Context(), "bomb"), "branch_switch_failed")
+	ws.must(t, "git symbolic-ref HEAD refs/heads/bomb")
+	want := core.GitState{Branch: "bomb", Head: bomb, Dirty: true}
+	if got, err := ws.GitState(t.Context()); err != nil || got != want {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
+	wantCode(t, "switch from it", ws.SwitchBranch(t.Context(), fixtureBranch), "branch_switch_failed")
+	if got := ws.snapshot(t, f).TreeSHA; got != f.git(t, "rev-parse", f.base+"^{tree}") {
+		t.Errorf("tree %s", got)
 	}
 }
