@@ -30,8 +30,8 @@ type baseTree struct {
 	objects map[string]bool
 }
 
-// tree lists a commit's tree from the base's objects and those of the repository.
-func (w worktree) tree(ctx context.Context, commit string) (*baseTree, error) {
+// tree lists a commit's tree from the base's objects, and from those that env names besides.
+func (w worktree) tree(ctx context.Context, commit string, env ...string) (*baseTree, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	list := treeList{
@@ -41,7 +41,7 @@ func (w worktree) tree(ctx context.Context, commit string) (*baseTree, error) {
 	err := w.git(ctx, "ls-tree", gitCall{
 		dir:    baseGit,
 		args:   []string{"ls-tree", "-r", "-t", "-z", "--full-tree", commit},
-		env:    []string{"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + path.Join(w.files.layout.Workspace, "repo/.git/objects")},
+		env:    env,
 		stdout: &list,
 	})
 	switch {
@@ -53,6 +53,11 @@ func (w worktree) tree(ctx context.Context, commit string) (*baseTree, error) {
 		return nil, wire.Fail(wire.Failed, "ls-tree")
 	}
 	return list.tree, nil
+}
+
+// repositoryObjects is the environment in which git in the base's directory finds the repository's objects.
+func (w worktree) repositoryObjects() string {
+	return "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + path.Join(w.files.layout.Workspace, "repo/.git/objects")
 }
 
 // treeList makes a tree of what git ls-tree -z writes, while it writes.

@@ -73,11 +73,14 @@ type gitCall struct {
 	stdout io.Writer
 }
 
-// base reads which commit the checkout was made of.
+// base reads which commit the checkout was made of. Rights that a command took from the platform's folder
+// are given back, as those of the repository's.
 func (w worktree) base() (string, error) {
-	text, err := w.files.workspace.ReadFile(baseFile)
-	sha := strings.TrimSpace(string(text))
-	if err != nil || !isSHA1(sha) {
+	if info, err := w.files.workspace.Lstat(platformDir); err == nil && info.IsDir() && info.Mode().Perm()&0o700 != 0o700 {
+		_ = w.files.workspace.Chmod(platformDir, 0o700) // without them the base is not found
+	}
+	sha := strings.TrimSpace(readRegular(w.files.workspace, baseFile))
+	if !isSHA1(sha) {
 		return "", wire.Fail(wire.CheckoutMissing, "")
 	}
 	return sha, nil
