@@ -176,9 +176,11 @@ type PlatformWorkspace interface {
 	// Checkout builds RepoDir as a repository from one pack, its index before it: branch made at base,
 	// remote token-free.
 	// It refuses (checkout_exists) when RepoDir already holds a repository: a session's workspace is
-	// never reset.
+	// never reset. With spec.BaseOnly it leaves RepoDir alone and makes the platform's own copy of the
+	// base again, which commands may have damaged.
 	Checkout(ctx context.Context, spec Checkout, pack io.Reader) error
-	// GitState reads branch, HEAD and dirtiness of RepoDir.
+	// GitState reads branch, HEAD and dirtiness of RepoDir. Error: checkout_missing, when the platform's
+	// copy of the base is not there or cannot be read.
 	GitState(ctx context.Context) (GitState, error)
 	// SwitchBranch puts a work tree that is not dirty on a branch of RepoDir, without running anything
 	// of the repository's. A branch that is missing is made at HEAD.
@@ -206,12 +208,14 @@ type Checkout struct {
 	// IndexBytes is the length of the pack's index, which comes before the pack: the sandbox need not
 	// unpack every object to make one.
 	IndexBytes int64
+	BaseOnly   bool // RepoDir has been made before and stays as it is
 }
 
 // GitState is what git in the sandbox says of RepoDir; untrusted, used only to refuse.
 type GitState struct {
 	Branch string // "" when detached
 	Head   string
+	Base   string // the commit that work is compared with
 	Dirty  bool
 }
 

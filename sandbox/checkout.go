@@ -10,22 +10,29 @@ import (
 
 // checkout fills an empty volume: the session's base, then the last checkpoint when there is one.
 func (p *provision) checkout(ctx context.Context, ws core.PlatformWorkspace) error {
+	base, took, err := p.send(ctx, ws, false)
+	if err != nil {
+		return err
+	}
+	p.later = append(p.later, core.CheckoutCompleted{Branch: base.Branch, SHA: base.BaseSHA, Ms: took.Milliseconds()})
+	return p.restore(ctx, ws)
+}
+
+// send brings the session's base into the workspace, where there is a repository already when only the
+// base is wanted.
+func (p *provision) send(ctx context.Context, ws core.PlatformWorkspace, baseOnly bool) (core.Checkout, time.Duration, error) {
 	if p.base == nil { // nobody expected to need it
 		p.base = p.fetch(ctx)
 	}
 	if err := p.base.wait(ctx); err != nil {
-		return err
+		return core.Checkout{}, 0, err
 	}
 	base, began := p.base, time.Now()
+	base.spec.BaseOnly = baseOnly
 	stop := context.AfterFunc(ctx, base.drop) // a producer that hangs must not hold the turn
 	err := ws.Checkout(ctx, base.spec, base.pack)
 	stop()
-	if err != nil {
-		return err
-	}
-	took := base.took + time.Since(began)
-	p.later = append(p.later, core.CheckoutCompleted{Branch: base.spec.Branch, SHA: base.spec.BaseSHA, Ms: took.Milliseconds()})
-	return p.restore(ctx, ws)
+	return base.spec, base.took + time.Since(began), err
 }
 
 // begins is the event of a new container, and of the checkout when its volume needs one.
@@ -85,7 +92,7 @@ func (p *provision) passOver(ctx context.Context, failed error) bool {
 // resume puts a kept workspace on the session's branch. It never resets anything: a clean tree on
 // another branch is switched, a changed one is refused.
 func (p *provision) resume(ctx context.Context, ws core.PlatformWorkspace) error {
-	state, err := ws.GitState(ctx)
+	state, err := p.state(ctx, ws)
 	if err != nil {
 		return err
 	}
@@ -110,4 +117,18 @@ func (p *provision) resume(ctx context.Context, ws core.PlatformWorkspace) error
 		return err
 	}
 	return failed
+}
+
+// state reads a kept workspace. Commands may have damaged the platform's copy of the base, without which
+// no turn could be begun or saved any more: then it is sent again, and the work tree stays as it is.
+func (p *provision) state(ctx context.Context, ws core.PlatformWorkspace) (core.GitState, error) {
+	state, err := ws.GitState(ctx)
+	if err != nil && core.CodeOf(err) != "checkout_missing" || err == nil && state.Base == p.claim.Session.BaseSHA {
+		return state, err
+	}
+	p.log.WarnContext(ctx, "the base in the workspace is damaged and sent again", "error", err, "sandbox_id", p.box.ID)
+	if _, _, err := p.send(ctx, ws, true); err != nil {
+		return core.GitState{}, err
+	}
+	return ws.GitState(ctx)
 }

@@ -83,7 +83,7 @@ func (ws box) switchesTo(t *testing.T, f *fixture, branch string) {
 	if err := ws.SwitchBranch(t.Context(), branch); err != nil {
 		t.Errorf("switch: %v", err)
 	}
-	want := core.GitState{Branch: branch, Head: f.base}
+	want := core.GitState{Base: f.base, Branch: branch, Head: f.base}
 	if state, err := ws.GitState(t.Context()); err != nil || state != want {
 		t.Errorf("after the switch: %+v, %v", state, err)
 	}

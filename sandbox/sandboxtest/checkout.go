@@ -2,6 +2,7 @@ package sandboxtest
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
 
@@ -18,10 +19,12 @@ func checkoutCases() []testCase {
 		{name: "checkout takes a shallow history", needs: real, run: checkoutShallow},
 		{name: "checkout never resets a workspace", run: checkoutTwice},
 		{name: "checkout that broke off can be repeated", run: checkoutBroken},
+		{name: "checkout makes a damaged base again and leaves the rest", needs: real, run: checkoutBase},
 		{name: "checkout refuses what is no repository", run: checkoutRefuses},
 		{name: "git state sees branch head and dirt", run: gitState},
 		{name: "switch puts a clean work tree on a branch", needs: real, run: switchBranch},
 		{name: "switch overwrites nothing that git does not know", needs: real, run: switchInTheWay},
+		{name: "a tree without end is only dirt", needs: real, run: treeBomb},
 	}
 }
 
@@ -31,7 +34,7 @@ func checkoutState(t *testing.T, ws box) {
 	wantCode(t, "state without a checkout", err, "checkout_missing")
 	ws.checkout(t, f)
 	got, err := ws.GitState(t.Context())
-	want := core.GitState{Branch: fixtureBranch, Head: f.base}
+	want := core.GitState{Base: f.base, Branch: fixtureBranch, Head: f.base}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v, -want +got\n%s", err, diff)
 	}
@@ -121,6 +124,58 @@ func checkoutBroken(t *testing.T, ws box) {
 	}
 }
 
+// DamagedBase are commands that damage the platform's part of a workspace, by what they do.
+var DamagedBase = map[string]string{
+	"all of it removed":    "rm -r ../.platform/*",
+	"no rights":            "chmod 0 ../.platform/base.git ../.platform/base",
+	"folder without":       "chmod 0 ../.platform",
+	"no commit":            "echo nonsense > ../.platform/base",
+	"a pipe":               "rm ../.platform/base && mkfifo ../.platform/base",
+	"a huge file":          "truncate -s 60M ../.platform/base",
+	"no objects":           "rm -rf ../.platform/base.git/objects",
+	"no git directory":     "rm -rf ../.platform/base.git",
+	"nonsense for objects": "cd ../.platform/base.git/objects/pack && chmod u+w * && for f in *; do echo x > $f; done",
+	"locked folders":       "rm -rf ../.platform/* && mkdir -p ../.platform/a/b/c && chmod 0 ../.platform/a/b ../.platform/a",
+	"a link to the work":   "rm -rf ../.platform/base.git && ln -s $PWD/.git ../.platform/base.git && rm ../.platform/base",
+}
+
+func checkoutBase(t *testing.T, ws box) {
+	f := newFixture(t)
+	ws.checkout(t, f)
+	spec, pack := f.pack(t)
+	spec.BaseOnly = true
+	ws.must(t, "git -c user.name=T -c user.email=t@example.com commit -q --allow-empty -m mine && echo mine > README.md && echo kept > x.log && rm lf.bat")
+	want := ws.must(t, everything+"; git rev-parse HEAD")
+	tree := ws.snapshot(t, f).TreeSHA
+	for what, damage := range DamagedBase {
+		ws.must(t, damage)
+		_, err := ws.GitState(t.Context())
+		if err != nil {
+			wantCode(t, what, err, "checkout_missing")
+			_, err = ws.Snapshot(t.Context(), io.Discard)
+			wantCode(t, what+", snapshot", err, "checkout_missing")
+			err = ws.Checkout(t.Context(), spec, bytes.NewReader(pack[:len(pack)-1]))
+			wantCode(t, what+", half of it sent", err, "checkout_failed")
+			err = ws.Checkout(t.Context(), spec, bytes.NewReader(pack))
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if state, err := ws.GitState(t.Context()); err != nil || state.Base != f.base || state.Branch != fixtureBranch || !state.Dirty {
+			t.Errorf("%s: afterwards %+v, %v", what, state, err)
+		}
+		if got := ws.snapshot(t, f).TreeSHA; got != tree {
+			t.Errorf("%s: tree %s, want %s", what, got, tree)
+		}
+		if _, err := ws.Checkpoint(t.Context(), io.Discard, checkpointLimit); err != nil {
+			t.Errorf("%s: checkpoint: %v", what, err)
+		}
+		if diff := cmp.Diff(want, ws.must(t, everything+"; git rev-parse HEAD")); diff != "" {
+			t.Errorf("%s: the work: -want +got\n%s", what, diff)
+		}
+	}
+}
+
 func checkoutRefuses(t *testing.T, ws box) {
 	f := newFixture(t)
 	good, pack := f.pack(t)
@@ -149,17 +204,17 @@ func gitState(t *testing.T, ws box) {
 		do   func()
 		want core.GitState
 	}{
-		{"ignored file", func() { ws.write(t, map[string]string{"x.log": "x"}) }, core.GitState{Branch: fixtureBranch, Head: f.base}},
-		{"new file", func() { ws.write(t, map[string]string{"new": "x"}) }, core.GitState{Branch: fixtureBranch, Head: f.base, Dirty: true}},
-		{"gone again", func() { ws.must(t, "rm new") }, core.GitState{Branch: fixtureBranch, Head: f.base}},
-		{"changed", func() { ws.write(t, map[string]string{"README.md": "x"}) }, core.GitState{Branch: fixtureBranch, Head: f.base, Dirty: true}},
+		{"ignored file", func() { ws.write(t, map[string]string{"x.log": "x"}) }, core.GitState{Base: f.base, Branch: fixtureBranch, Head: f.base}},
+		{"new file", func() { ws.write(t, map[string]string{"new": "x"}) }, core.GitState{Base: f.base, Branch: fixtureBranch, Head: f.base, Dirty: true}},
+		{"gone again", func() { ws.must(t, "rm new") }, core.GitState{Base: f.base, Branch: fixtureBranch, Head: f.base}},
+		{"changed", func() { ws.write(t, map[string]string{"README.md": "x"}) }, core.GitState{Base: f.base, Branch: fixtureBranch, Head: f.base, Dirty: true}},
 		{"another branch", func() {
 			ws.write(t, map[string]string{".git/HEAD": "ref: refs/heads/other\n", ".git/refs/heads/other": f.base + "\n"})
-		}, core.GitState{Branch: "other", Head: f.base, Dirty: true}},
-		{"detached", func() { ws.write(t, map[string]string{".git/HEAD": f.base + "\n", "README.md": "# Second\n"}) }, core.GitState{Head: f.base}},
-		{"unborn", func() { ws.write(t, map[string]string{".git/HEAD": "ref: refs/heads/none\n"}) }, core.GitState{Branch: "none", Dirty: true}},
-		{"nonsense", func() { ws.write(t, map[string]string{".git/HEAD": "\x00\xff"}) }, core.GitState{Dirty: true}},
-		{"no repository", func() { ws.must(t, "rm -rf .git") }, core.GitState{Dirty: true}},
+		}, core.GitState{Base: f.base, Branch: "other", Head: f.base, Dirty: true}},
+		{"detached", func() { ws.write(t, map[string]string{".git/HEAD": f.base + "\n", "README.md": "# Second\n"}) }, core.GitState{Base: f.base, Head: f.base}},
+		{"unborn", func() { ws.write(t, map[string]string{".git/HEAD": "ref: refs/heads/none\n"}) }, core.GitState{Base: f.base, Branch: "none", Dirty: true}},
+		{"nonsense", func() { ws.write(t, map[string]string{".git/HEAD": "\x00\xff"}) }, core.GitState{Base: f.base, Dirty: true}},
+		{"no repository", func() { ws.must(t, "rm -rf .git") }, core.GitState{Base: f.base, Dirty: true}},
 	} {
 		step.do()
 		got, err := ws.GitState(t.Context())
@@ -209,5 +264,28 @@ func switchInTheWay(t *testing.T, ws box) {
 	wantCode(t, "switch", ws.SwitchBranch(t.Context(), "other"), "branch_switch_failed")
 	if got := ws.must(t, "cat kept.log; git branch --show-current; git status --porcelain"); got != "ours"+fixtureBranch+"\n" {
 		t.Errorf("a refusal left %q", got)
+	}
+}
+
+// A few hundred bytes of objects that list to 10^10 paths: the platform stops reading in time, as HEAD and
+// as the branch to go to, and works on.
+func treeBomb(t *testing.T, ws box) {
+	f := newFixture(t)
+	ws.checkout(t, f)
+	bomb := strings.TrimSpace(ws.must(t, `below=$(echo x | git hash-object -w --stdin) mode='100644 blob'
+		for level in 1 2 3 4 5 6 7 8 9 10; do
+			below=$(for name in 0 1 2 3 4 5 6 7 8 9; do printf '%s %s\t%s\n' "$mode" "$below" "$name"; done | git mktree) mode='040000 tree'
+		done
+		git -c user.name=T -c user.email=t@example.com commit-tree -m bomb "$below"`))
+	ws.must(t, "git update-ref refs/heads/bomb "+bomb)
+	wantCode(t, "switch to it", ws.SwitchBranch(t.Context(), "bomb"), "branch_switch_failed")
+	ws.must(t, "git symbolic-ref HEAD refs/heads/bomb")
+	want := core.GitState{Base: f.base, Branch: "bomb", Head: bomb, Dirty: true}
+	if got, err := ws.GitState(t.Context()); err != nil || got != want {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
+	wantCode(t, "switch from it", ws.SwitchBranch(t.Context(), fixtureBranch), "branch_switch_failed")
+	if got := ws.snapshot(t, f).TreeSHA; got != f.git(t, "rev-parse", f.base+"^{tree}") {
+		t.Errorf("tree %s", got)
 	}
 }

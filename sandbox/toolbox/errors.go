@@ -52,7 +52,7 @@ var wordings = map[wire.Code]wording{
 	wire.BadRequest:       {core.Invalid, "The sandbox could not make sense of the request about {path}. Change it and try again."},
 	wire.CommandFailed:    {core.Unavailable, "The command could not be started in the sandbox. Check that its folder exists and the image has bash."},
 	wire.CheckoutExists:   {core.Conflict, "The workspace already holds files. A session's workspace is never reset."},
-	wire.CheckoutMissing:  {core.Conflict, "The workspace holds no checkout yet. It has to be made first."},
+	wire.CheckoutMissing:  {core.Conflict, "The sandbox's copy of the base commit is missing or damaged. Send a message: it is made again, and the work tree stays as it is."},
 	wire.CheckoutFailed:   {core.Unavailable, "The repository could not be checked out in the sandbox (step: {detail}). Try again; if it persists, see the server log."},
 	wire.SwitchFailed:     {core.Conflict, "The workspace is on another branch and could not be put back on the session's (step: {detail}). Start a new session from the base branch; the last captured diff stays readable here."},
 	wire.SnapshotFailed:   {core.Unavailable, "The work tree could not be recorded because of {detail}. Make that path readable, ignored or remove it, then try again."},

@@ -56,7 +56,7 @@ func FuzzClient(f *testing.F) {
 		"find":       finished(1, nil, wire.FindResult{Paths: wire.Names([]string{"a"})}),
 		"search":     finished(1, nil, wire.SearchResult{Matches: 1, Files: []wire.SearchFile{{Path: wire.Name("a"), Lines: []wire.SearchLine{{Number: 1, Text: []byte("x"), Match: true}}}}}),
 		"run":        finished(1, nil, wire.RunResult{Head: []byte("x"), Total: 1}),
-		"state":      finished(1, nil, wire.GitState{Branch: "b", Head: sha}),
+		"state":      finished(1, nil, wire.GitState{Branch: "b", Head: sha, Base: sha}),
 		"snapshot":   finished(1, []byte("PACK"), wire.SnapshotResult{TreeSHA: sha, BaseSHA: sha}),
 		"checkpoint": finished(1, []byte("zstd"), wire.CheckpointResult{BaseSHA: sha}),
 		"checkout":   finished(1, nil, struct{}{}),

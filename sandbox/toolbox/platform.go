@@ -23,6 +23,7 @@ func (c *Client) Checkout(ctx context.Context, spec core.Checkout, pack io.Reade
 		RemoteURL:   spec.RemoteURL,
 		ShallowSize: int64(len(shallow)),
 		IndexSize:   spec.IndexBytes,
+		BaseOnly:    spec.BaseOnly,
 	}
 	body := io.MultiReader(strings.NewReader(shallow), pack)
 	_, err := do[wire.CheckoutArgs, struct{}](ctx, c, c.work(request{verb: wire.VerbCheckout, body: body}), args)
@@ -45,16 +46,17 @@ func shallowFile(commits []string) string {
 }
 
 // GitState reads the repository's branch, HEAD and whether the work tree differs from HEAD.
+// Error: checkout_missing, also when the base cannot be read.
 func (c *Client) GitState(ctx context.Context) (core.GitState, error) {
 	res, err := do[struct{}, wire.GitState](ctx, c, c.work(request{verb: wire.VerbGitState}), struct{}{})
 	if err != nil {
 		return core.GitState{}, err
 	}
 	if len(res.Branch) > 1024 || strings.ContainsFunc(res.Branch, func(r rune) bool { return r < ' ' || r == 0x7f }) ||
-		res.Head != "" && !hexSHA1.MatchString(res.Head) {
+		res.Head != "" && !hexSHA1.MatchString(res.Head) || !hexSHA1.MatchString(res.Base) {
 		return core.GitState{}, c.forged()
 	}
-	return core.GitState{Branch: res.Branch, Head: res.Head, Dirty: res.Dirty}, nil
+	return core.GitState{Branch: res.Branch, Head: res.Head, Base: res.Base, Dirty: res.Dirty}, nil
 }
 
 // SwitchBranch puts a clean work tree on a branch, made where the work tree stands when it is missing.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"agent-sandboxing/sandbox/toolbox/wire"
@@ -21,36 +22,46 @@ const maxShallow = 1 << 20
 const rawAttributes = "* -text -ident -filter -working-tree-encoding\n"
 
 // checkout makes the repository from body: the shallow file, the index of a pack, and the pack. What
-// an earlier attempt left unfinished is removed; a finished one is never touched again.
+// an earlier attempt left unfinished is removed; a finished one is never touched again, except that
+// BaseOnly makes the platform's part of it anew.
 func (w worktree) checkout(ctx context.Context, a wire.CheckoutArgs, body io.ReadCloser) error {
 	if !isSHA1(a.BaseSHA) || !isRefName(a.Branch) || !isRefName(a.BaseRef) || a.RemoteURL == "" ||
 		strings.ContainsFunc(a.RemoteURL, func(r rune) bool { return r < ' ' || r == 0x7f }) ||
 		a.ShallowSize < 0 || a.ShallowSize > maxShallow || a.IndexSize <= 0 {
 		return wire.Fail(wire.BadRequest, "checkout")
 	}
-	if err := w.clear(); err != nil {
+	clear := w.clear
+	if a.BaseOnly {
+		clear = w.clearPlatform
+	}
+	if err := clear(); err != nil {
 		return err
 	}
 	shallow, err := io.ReadAll(io.LimitReader(body, a.ShallowSize))
 	if err != nil {
 		return err
 	}
-	steps := []struct {
-		name string
-		do   func() error
-	}{
-		{"mark", func() error { return w.put(startedFile, a.BaseSHA+"\n") }},
+	mark := step{"mark", func() error { return w.put(startedFile, a.BaseSHA+"\n") }}
+	base := []step{
 		{"objects", func() error {
 			return w.makeGitDir(baseGit, gitDir{bare: true, head: "refs/heads/base", refs: map[string]string{"refs/heads/base": a.BaseSHA}, shallow: string(shallow)})
 		}},
 		{"pack", func() error { return w.takePack(body, a) }},
+	}
+	repository := []step{
 		{"repository", func() error { return w.makeGitDir("repo/.git", repositoryOf(a, string(shallow))) }},
 		{"link", func() error { return w.linkPacks() }},
 		{"read-tree", func() error {
 			work := path.Join(w.files.layout.Workspace, "repo")
 			return w.git(ctx, "read-tree", gitCall{dir: "repo/.git", cwd: "repo", args: []string{"read-tree", "-m", "-u", a.BaseSHA}, env: []string{"GIT_WORK_TREE=" + work}})
 		}},
-		{"finish", func() error { return w.put(baseFile, a.BaseSHA+"\n") }},
+	}
+	finish := step{"finish", func() error { return w.put(baseFile, a.BaseSHA+"\n") }}
+	steps := slices.Concat([]step{mark}, base, repository, []step{finish})
+	if a.BaseOnly { // without the mark, which would make the repository one that may be removed
+		steps = append(base, step{"verify", func() error {
+			return w.git(ctx, "verify", gitCall{dir: baseGit, args: []string{"cat-file", "-e", a.BaseSHA + "^{tree}"}})
+		}}, finish)
 	}
 	for _, s := range steps {
 		err := s.do()
@@ -67,6 +78,12 @@ func (w worktree) checkout(ctx context.Context, a wire.CheckoutArgs, body io.Rea
 	return nil
 }
 
+// step is a part of a checkout, named in the message when it fails.
+type step struct {
+	name string
+	do   func() error
+}
+
 // clear makes room for a checkout, or says that there is one.
 func (w worktree) clear() error {
 	root := w.files.workspace
@@ -80,22 +97,52 @@ func (w worktree) clear() error {
 	if _, err := root.Lstat(startedFile); len(entries) > 0 && err != nil {
 		return wire.Fail(wire.CheckoutExists, "")
 	}
+	if err := w.empty("repo"); err != nil {
+		return err
+	}
+	return w.clearPlatform()
+}
+
+// clearPlatform makes room for the base, whatever commands have made of the platform's folder.
+func (w worktree) clearPlatform() error {
+	root := w.files.workspace
+	if info, err := root.Lstat(platformDir); err == nil && !info.IsDir() {
+		_ = root.Remove(platformDir) // else the next step says why not
+	}
 	if err := root.MkdirAll(platformDir, 0o755); err != nil {
 		return fileError(err, platformDir)
 	}
-	// The folders themselves may lie in one that is not ours to write.
-	for _, dir := range []string{"repo", platformDir} {
-		entries, _, err := readEntries(root, dir)
-		if err != nil {
-			return fileError(err, dir)
-		}
-		for _, e := range entries {
-			if err := root.RemoveAll(path.Join(dir, e.Name())); err != nil {
-				return fileError(err, e.Name())
-			}
+	w.unlock(platformDir, 0)
+	return w.empty(platformDir)
+}
+
+// empty removes what is in dir, which itself may lie in a folder that is not ours to write.
+func (w worktree) empty(dir string) error {
+	entries, _, err := readEntries(w.files.workspace, dir)
+	if err != nil {
+		return fileError(err, dir)
+	}
+	for _, e := range entries {
+		if err := w.files.workspace.RemoveAll(path.Join(dir, e.Name())); err != nil {
+			return fileError(err, e.Name())
 		}
 	}
 	return nil
+}
+
+// unlock gives the owner's rights back to dir and the folders in it, without which nothing in them can be
+// removed. What is too deep is left to fail.
+func (w worktree) unlock(dir string, depth int) {
+	_ = w.files.workspace.Chmod(dir, 0o700)
+	entries, _, err := readEntries(w.files.workspace, dir)
+	if err != nil || depth > maxDepth {
+		return
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			w.unlock(path.Join(dir, e.Name()), depth+1)
+		}
+	}
 }
 
 // gitDir is a git directory as files: nothing of git's templates is in it.

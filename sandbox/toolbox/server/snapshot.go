@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"agent-sandboxing/sandbox/toolbox/wire"
@@ -39,15 +40,19 @@ func (w worktree) snapshot(ctx context.Context, pack io.Writer) (any, error) {
 	return wire.SnapshotResult{TreeSHA: tree, BaseSHA: sha, Nested: cutNames(found.nested)}, nil
 }
 
-// baseTree is the tree that the checkout was made of.
+// baseTree is the tree that the checkout was made of. A base that cannot be read counts as missing.
 func (w worktree) baseTree(ctx context.Context, code wire.Code) (string, *baseTree, error) {
 	sha, err := w.base()
 	if err != nil {
 		return "", nil, err
 	}
 	tree, err := w.tree(ctx, sha)
-	if err != nil && ctx.Err() == nil {
-		err = wire.Fail(code, "the base's objects")
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case errors.Is(err, errTreeTooLarge):
+		err = wire.Fail(code, "too many files")
+	default:
+		err = wire.Fail(wire.CheckoutMissing, "")
 	}
 	return sha, tree, err
 }

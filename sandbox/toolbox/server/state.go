@@ -1,7 +1,9 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path"
@@ -10,26 +12,36 @@ import (
 	"agent-sandboxing/sandbox/toolbox/wire"
 )
 
-// maxRefFile bounds what is read of a file in .git. Bytes.
+// maxRefFile bounds what is read of a file that commands can write. Bytes.
 const maxRefFile = 4 << 20
 
 // state reads where the repository stands, without running git in it. A repository that is no longer
-// one has neither branch nor head and counts as dirty.
+// one has neither branch nor head and counts as dirty. The base, which is the platform's, must be whole.
 func (w worktree) state(ctx context.Context) (any, error) {
-	if _, err := w.base(); err != nil {
+	base, err := w.base()
+	if err != nil {
 		return nil, err
+	}
+	// Without the base's trees nothing can be compared or saved. Too large a base is at least there.
+	limited, stop := context.WithTimeout(ctx, w.files.lookFor) // git waits for a pipe that it takes for a file
+	defer stop()
+	tree, err := w.tree(limited, base)
+	if err != nil && !errors.Is(err, errTreeTooLarge) {
+		return nil, cmp.Or(ctx.Err(), error(wire.Fail(wire.CheckoutMissing, "")))
 	}
 	root, err := w.files.repo()
 	if err != nil {
 		return nil, fileError(err, "repo")
 	}
 	defer root.Close()
-	state := wire.GitState{Dirty: true}
+	state := wire.GitState{Base: base, Dirty: true}
 	state.Branch, state.Head = headOf(root)
 	if state.Head == "" {
 		return state, nil
 	}
-	tree, err := w.tree(ctx, state.Head)
+	if state.Head != base {
+		tree, err = w.tree(limited, state.Head, w.repositoryObjects())
+	}
 	if err != nil {
 		return state, ctx.Err()
 	}
@@ -81,7 +93,12 @@ func resolveRef(root *os.Root, ref string) string {
 
 // readGitFile reads a regular file in .git, "" when there is none.
 func readGitFile(root *os.Root, name string) string {
-	rel, info, err := resolve(root, path.Join(".git", name), true)
+	return readRegular(root, path.Join(".git", name))
+}
+
+// readRegular reads a regular file, "" when there is none: never a pipe, which nobody may ever write to.
+func readRegular(root *os.Root, name string) string {
+	rel, info, err := resolve(root, name, true)
 	if err != nil || info == nil {
 		return ""
 	}

@@ -63,11 +63,11 @@ var errInTheWay = errors.New("a file that git does not know is where the branch 
 // nothingBetween fails when a file that only the commit to has is there already: git would take one that
 // it ignores for dispensable.
 func (w worktree) nothingBetween(ctx context.Context, root *os.Root, from, to string) error {
-	old, err := w.tree(ctx, from)
+	old, err := w.tree(ctx, from, w.repositoryObjects())
 	if err != nil {
 		return err
 	}
-	next, err := w.tree(ctx, to)
+	next, err := w.tree(ctx, to, w.repositoryObjects())
 	if err != nil {
 		return err
 	}
@@ -88,6 +88,6 @@ func (w worktree) onTree(ctx context.Context, args ...string) error {
 	return w.git(ctx, args[0], gitCall{dir: baseGit, cwd: "repo", args: args, env: []string{
 		"GIT_WORK_TREE=" + path.Join(at, "repo"),
 		"GIT_INDEX_FILE=" + path.Join(at, switchIndex),
-		"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + path.Join(at, "repo/.git/objects"),
+		w.repositoryObjects(),
 	}})
 }

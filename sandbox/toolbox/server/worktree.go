@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"os"
@@ -75,65 +74,17 @@ type gitCall struct {
 	stdout io.Writer
 }
 
-// base reads which commit the checkout was made of.
+// base reads which commit the checkout was made of. Rights that a command took from the platform's folder
+// are given back, as those of the repository's.
 func (w worktree) base() (string, error) {
-	text, err := w.files.workspace.ReadFile(baseFile)
-	sha := strings.TrimSpace(string(text))
-	if err != nil || !isSHA1(sha) {
+	if info, err := w.files.workspace.Lstat(platformDir); err == nil && info.IsDir() && info.Mode().Perm()&0o700 != 0o700 {
+		_ = w.files.workspace.Chmod(platformDir, 0o700) // without them the base is not found
+	}
+	sha := strings.TrimSpace(readRegular(w.files.workspace, baseFile))
+	if !isSHA1(sha) {
 		return "", wire.Fail(wire.CheckoutMissing, "")
 	}
 	return sha, nil
-}
-
-// baseEntry is a leaf of the base's tree.
-type baseEntry struct {
-	mode string
-	hash string
-}
-
-// baseTree is a commit's tree: its leaves by path, the folders above them, every object in it.
-type baseTree struct {
-	leaves  map[string]baseEntry
-	folders map[string]bool
-	objects map[string]bool
-}
-
-// tree lists a commit's tree from the base's objects and those of the repository.
-func (w worktree) tree(ctx context.Context, commit string) (*baseTree, error) {
-	var out bytes.Buffer
-	err := w.git(ctx, "ls-tree", gitCall{
-		dir:    baseGit,
-		args:   []string{"ls-tree", "-r", "-t", "-z", "--full-tree", commit},
-		env:    []string{"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + path.Join(w.files.layout.Workspace, "repo/.git/objects")},
-		stdout: &out,
-	})
-	if err != nil {
-		return nil, err
-	}
-	t := &baseTree{leaves: map[string]baseEntry{}, folders: map[string]bool{}, objects: map[string]bool{}}
-	for line := range strings.SplitSeq(out.String(), "\x00") {
-		if line == "" {
-			continue
-		}
-		head, name, ok := strings.Cut(line, "\t")
-		fields := strings.Fields(head) // mode, type, hash
-		if !ok || len(fields) != 3 || !isSHA1(fields[2]) {
-			return nil, wire.Fail(wire.Failed, "ls-tree")
-		}
-		t.objects[fields[2]] = true
-		if fields[1] == "tree" {
-			t.folders[name] = true
-			continue
-		}
-		t.leaves[name] = baseEntry{mode: fields[0], hash: fields[2]}
-	}
-	return t, nil
-}
-
-// has says whether the base holds a path, as a folder or as a leaf.
-func (t *baseTree) has(name string, folder bool) bool {
-	_, leaf := t.leaves[name]
-	return leaf || folder && t.folders[name]
 }
 
 // put writes a small file of the platform's, in one step.

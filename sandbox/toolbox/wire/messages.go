@@ -230,12 +230,15 @@ type CheckoutArgs struct {
 	// The data is the shallow file, the index of the pack, and the pack. Bytes of the first two.
 	ShallowSize int64 `json:"shallow_size,omitempty"`
 	IndexSize   int64 `json:"index_size"`
+	// The repository stays as it is; only the platform's copy of the base is made.
+	BaseOnly bool `json:"base_only,omitempty"`
 }
 
 // GitState is what the repository says of itself.
 type GitState struct {
 	Branch string `json:"branch"`
 	Head   string `json:"head"`
+	Base   string `json:"base"`
 	Dirty  bool   `json:"dirty"`
 }
 

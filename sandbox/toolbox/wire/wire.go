@@ -17,7 +17,7 @@
 package wire
 
 // Version is what both halves must have in common.
-const Version = 3
+const Version = 4
 
 const (
 	// MaxFrame bounds a whole frame, MaxPayload what it carries. Bytes.
