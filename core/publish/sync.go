@@ -53,11 +53,8 @@ func (a *attempt) ownLine(ctx context.Context, q *mirror.Quarantine) (string, er
 // onTop commits the session's tree on top of the branch as it is on GitHub, and merges what others
 // pushed. done says that GitHub has all of it already.
 func (a *attempt) onTop(ctx context.Context, q *mirror.Quarantine, set selection) (done bool, err error) {
-	published, err := a.fetch(ctx, q)
+	published, err := q.TreeOf(ctx, a.head)
 	if err != nil {
-		return false, err
-	}
-	if a.line, err = a.ownLine(ctx, q); err != nil {
 		return false, err
 	}
 	if published == set.tree {
@@ -142,9 +139,17 @@ func (a *attempt) bring(ctx context.Context, q *mirror.Quarantine, ws core.Platf
 	return q.Changes(ctx, q.Base, a.merge.both)
 }
 
-// apply changes the work tree from one tree to another and looks whether it is so. What git in the
-// sandbox says decides nothing.
+// apply takes the difference of two trees into the work tree and looks whether it is there. What git in
+// the sandbox says decides nothing.
 func (a *attempt) apply(ctx context.Context, q *mirror.Quarantine, ws core.PlatformWorkspace, from, to string) (bool, error) {
+	back, err := q.Changes(ctx, to, from)
+	if err != nil {
+		return false, err
+	}
+	want, err := q.Without(ctx, q.Tree, back)
+	if err != nil {
+		return false, err
+	}
 	patch, fits, err := q.BinaryPatch(ctx, from, to, maxSyncPatch)
 	if err != nil || !fits {
 		return false, err
@@ -162,6 +167,5 @@ func (a *attempt) apply(ctx context.Context, q *mirror.Quarantine, ws core.Platf
 		return false, err
 	}
 	defer now.Close()
-	set, err := choose(ctx, now, a.chosen)
-	return err == nil && set.tree == to, err
+	return now.Tree == want, nil
 }

@@ -178,3 +178,46 @@ func TestPublish_NamesConflictsAndOverwritesNothing(t *testing.T) {
 		t.Errorf("branch (-want +got):\n%s", diff)
 	}
 }
+
+// What others pushed is theirs: no rule of the publish set judges it, neither when it comes nor later.
+func TestPublish_JudgesNothingThatOthersPushed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s, ws := w.session(t, map[string]string{"a.txt": lines("ours", "last")})
+	w.must(t, s, ws, "Hello", "")
+	files := map[string]string{
+		"a.txt": lines("ours", "theirs"), ".github/workflows/ci.yml": "on: pull_request\n", "logo.bin": "\x00\x01",
+		"large.bin": strings.Repeat("\x00", 1<<20+1), "deploy/key.pem": "x\n", "app.min.js": "x\n",
+	}
+	w.theirs(t, s, files)
+	write(t, ws, map[string]string{"own.bin": "\x00\x02", "b.txt": "ours\n"})
+	leftOut := []string{"own.bin: new binary file"}
+	for _, merged := range []int{1, 0} {
+		result := w.must(t, s, ws, "Hello", "")
+		if result.Merged != merged || !cmp.Equal(result.LeftOut, leftOut) {
+			t.Fatalf("%d commits of others, left out %v; want %d and %v", result.Merged, result.LeftOut, merged, leftOut)
+		}
+		for name, text := range files {
+			if read(t, ws, name) != text {
+				t.Fatalf("the workspace has not their %s", name)
+			}
+		}
+		write(t, ws, map[string]string{"a.txt": lines("ours", "theirs and ours")}) // a line of theirs
+		files["a.txt"] = lines("ours", "theirs and ours")
+	}
+
+	// Changing what they brought is a change like any other, and leaving it out takes nothing of theirs away.
+	write(t, ws, map[string]string{"logo.bin": "\x00\x03", "app.min.js": "ours\n", "large.bin": "ours\n"})
+	w.askFor(t, s, core.Publication{Title: "Hello"}, core.PathChoices{"app.min.js": false, ".github/workflows/ci.yml": false})
+	if _, err := w.serve(t, w.options, s, ws); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"\x00\x03", "x", "ours", "on: pull_request", "x", ""}
+	if diff := cmp.Diff(want, w.published(t, s, "logo.bin", "app.min.js", "large.bin", ".github/workflows/ci.yml", "deploy/key.pem", "own.bin")); diff != "" {
+		t.Errorf("branch (-want +got):\n%s", diff)
+	}
+	write(t, ws, map[string]string{".github/workflows/ci.yml": "on: push\n"})
+	w.askFor(t, s, core.Publication{Title: "Hello"}, core.PathChoices{})
+	_, err := w.serve(t, w.options, s, ws)
+	wantCode(t, err, "workflow_permission_missing")
+}
