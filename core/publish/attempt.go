@@ -31,6 +31,7 @@ type attempt struct {
 	request   string // the text of the message that was worked on last
 	line      string // see ownLine
 	bodyLimit int    // of the pull request's text, in bytes
+	brought   int    // commits of others that the workspace has got
 	merge     *merge // with what others pushed, nil when there was nothing to merge
 }
 

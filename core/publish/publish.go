@@ -15,6 +15,8 @@ type Store interface {
 	SavePublication(ctx context.Context, lease core.Lease, p core.Publication, events ...core.Payload) error
 	// FinishPublication writes the row, the pull request's row and the events in one transaction.
 	FinishPublication(ctx context.Context, lease core.Lease, p core.Publication, pr core.PullRequest, events ...core.Payload) error
+	// SaveCheckpoint keeps a copy of the work tree.
+	SaveCheckpoint(ctx context.Context, lease core.Lease, c core.Checkpoint) error
 	// SavePullRequest writes what GitHub says of the session's pull request now, with the events.
 	SavePullRequest(ctx context.Context, lease core.Lease, pr core.PullRequest, events ...core.Payload) error
 	// RepositoryRenamed keeps what GitHub says of a repository that has another name or owner now.

@@ -1,9 +1,11 @@
 package publish
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"agent-sandboxing/core"
@@ -124,19 +126,40 @@ func (a *attempt) bring(ctx context.Context, q *mirror.Quarantine, ws core.Platf
 	for _, c := range theirs[:min(len(theirs), maxNamed)] {
 		event.Files = append(event.Files, printable(c.Path))
 	}
-	if event.InWorkspace, err = a.apply(ctx, q, ws, a.merge.own, a.merge.both); err != nil {
+	if event.InWorkspace, err = a.apply(ctx, q, ws, a.merge.own, a.merge.both); err == nil && event.InWorkspace {
+		a.brought = a.merge.commits
+		if err = a.keep(ctx, ws, theirs); err == nil {
+			a.p.WorkCommit = a.p.CommitSHA
+		}
+	}
+	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		a.log.WarnContext(ctx, "bring the changes of others into the workspace", "error", err, "session_id", a.session.ID)
 	}
-	if event.InWorkspace {
-		a.p.WorkCommit = a.p.CommitSHA
-	}
 	if err := a.store.SavePublication(ctx, a.claim.Lease, a.p, event); err != nil {
 		return nil, err
 	}
 	return q.Changes(ctx, q.Base, a.merge.both)
+}
+
+// keep saves a checkpoint that has what others changed. A work tree that is rebuilt from an older one lacks
+// it, which must not read as the session's wish to undo it.
+func (a *attempt) keep(ctx context.Context, ws core.PlatformWorkspace, theirs []mirror.Change) error {
+	var archive bytes.Buffer
+	info, err := ws.Checkpoint(ctx, &archive, core.MaxCheckpoint)
+	if err != nil {
+		return err
+	}
+	for _, c := range theirs {
+		if slices.Contains(info.Missing, c.Path) {
+			return fmt.Errorf("the checkpoint has no room for %q", c.Path)
+		}
+	}
+	return a.store.SaveCheckpoint(ctx, a.claim.Lease, core.Checkpoint{
+		ID: core.NewID[core.CheckpointID](), SessionID: a.session.ID, MessageID: a.p.MessageID, Info: info, Archive: archive.Bytes(),
+	})
 }
 
 // apply takes the difference of two trees into the work tree and looks whether it is there. What git in

@@ -1,6 +1,7 @@
 package publish_test
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -220,4 +221,39 @@ func TestPublish_JudgesNothingThatOthersPushed(t *testing.T) {
 	w.askFor(t, s, core.Publication{Title: "Hello"}, core.PathChoices{})
 	_, err := w.serve(t, w.options, s, ws)
 	wantCode(t, err, "workflow_permission_missing")
+}
+
+// A volume that is lost after a publish is rebuilt from the newest checkpoint. Whether that has what others
+// pushed or has no room for it, the next publish takes nothing of theirs back.
+func TestPublish_ALostVolumeUndoesNothingOfOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for name, missing := range map[string][]string{"kept": nil, "no room": {"b.txt"}} {
+		s, ws := w.session(t, map[string]string{"a.txt": "ours\n"})
+		w.must(t, s, ws, "Hello", "")
+		var archive bytes.Buffer // of the last turn
+		info, err := ws.Checkpoint(t.Context(), &archive, core.MaxCheckpoint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.theirs(t, s, map[string]string{"b.txt": "theirs\n", "README.md": "# Theirs\n"})
+		ws.Missing = missing
+		w.must(t, s, ws, "Hello", "")
+		last, err := w.store.LatestCheckpoint(t.Context(), s.ID)
+		if err != nil || (last != nil) != (missing == nil) {
+			t.Errorf("%s: checkpoint = %v, %v", name, last != nil, err)
+		}
+		if last != nil {
+			info = last.Info
+			archive = *bytes.NewBuffer(last.Archive)
+		}
+		if err := ws.Restore(t.Context(), info, &archive); err != nil {
+			t.Fatal(err)
+		}
+		write(t, ws, map[string]string{"a.txt": "ours again\n"})
+		w.must(t, s, ws, "Hello", "")
+		if diff := cmp.Diff([]string{"ours again", "theirs", "# Theirs"}, w.published(t, s, "a.txt", "b.txt", "README.md")); diff != "" {
+			t.Errorf("%s: branch (-want +got):\n%s", name, diff)
+		}
+	}
 }
