@@ -25,9 +25,9 @@ type Store interface {
 	PullRequest(ctx context.Context, id core.SessionID) (*core.PullRequest, error)
 	// LastPublished is the newest publication of the session whose push was done, nil when none.
 	LastPublished(ctx context.Context, id core.SessionID) (*core.Publication, error)
-	// PublicationByCommit is the session's publication that made this commit, whatever became of it,
-	// nil when none did: a push whose answer was lost leaves our commit on GitHub and a failed row.
-	PublicationByCommit(ctx context.Context, id core.SessionID, commit string) (*core.Publication, error)
+	// WithCommit are the session's publications that have a commit, newest first, whatever became of them:
+	// a push whose answer was lost leaves our commit on GitHub and a failed row.
+	WithCommit(ctx context.Context, id core.SessionID) ([]core.Publication, error)
 	// LastRequest is the text of the message that was worked on last, "" when none was.
 	LastRequest(ctx context.Context, id core.SessionID) (string, error)
 	// PathChoices are the paths that people took into the session's publishes, or out of them.

@@ -29,27 +29,34 @@ type merge struct {
 // own tree. remote_changed when the branch was never this session's, branch_rewritten when it is not
 // any more.
 func (a *attempt) ownLine(ctx context.Context, q *mirror.Quarantine) (string, error) {
-	mine, err := a.store.PublicationByCommit(ctx, a.session.ID, a.head)
+	made, err := a.store.WithCommit(ctx, a.session.ID)
 	if err != nil {
 		return "", err
 	}
-	if mine == nil {
-		if mine, err = a.store.LastPublished(ctx, a.session.ID); err != nil {
+	for _, p := range made {
+		if p.CommitSHA == a.head {
+			return cmp.Or(p.WorkCommit, p.CommitSHA), nil
+		}
+	}
+	last, err := a.store.LastPublished(ctx, a.session.ID)
+	if err != nil {
+		return "", err
+	}
+	if last != nil {
+		switch in, err := q.Contains(ctx, last.CommitSHA, a.head); {
+		case err != nil:
 			return "", err
+		case !in:
+			return "", core.Fail(core.Conflict, "branch_rewritten",
+				"The session's branch was rewritten on GitHub, so that it does not hold what was published before. Nothing was overwritten: restore the branch there, or start a new session.")
 		}
-		if mine == nil {
-			return "", remoteChanged()
+	}
+	for _, p := range made {
+		if in, err := q.Contains(ctx, p.CommitSHA, a.head); in || err != nil {
+			return cmp.Or(p.WorkCommit, p.CommitSHA), err
 		}
 	}
-	in, err := q.Contains(ctx, mine.CommitSHA, a.head)
-	if err != nil {
-		return "", err
-	}
-	if !in {
-		return "", core.Fail(core.Conflict, "branch_rewritten",
-			"The session's branch was rewritten on GitHub, so that it does not hold what was published before. Nothing was overwritten: restore the branch there, or start a new session.")
-	}
-	return cmp.Or(mine.WorkCommit, mine.CommitSHA), nil
+	return "", remoteChanged()
 }
 
 // onTop commits the session's tree on top of the branch as it is on GitHub, and merges what others

@@ -257,3 +257,65 @@ func TestPublish_ALostVolumeUndoesNothingOfOthers(t *testing.T) {
 		}
 	}
 }
+
+// A publish that only brought what others pushed moves the session's line as one that pushed does.
+func TestPublish_MergesFromWhatAnUnchangedPublishBrought(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s, ws := w.session(t, map[string]string{"a.txt": lines("ours", "last")})
+	w.must(t, s, ws, "Hello", "")
+	w.theirs(t, s, map[string]string{"a.txt": lines("ours", "theirs"), "x.txt": "theirs\n"})
+	if result := w.must(t, s, ws, "Hello", ""); result.Outcome != core.PublishUnchanged || read(t, ws, "x.txt") != "theirs\n" {
+		t.Fatalf("result = %+v", result)
+	}
+	w.theirs(t, s, map[string]string{"y.txt": "theirs\n"})
+	write(t, ws, map[string]string{"a.txt": lines("ours", "theirs and ours")})
+	if err := os.Remove(filepath.Join(ws.Dir, "x.txt")); err != nil {
+		t.Fatal(err)
+	}
+	if result := w.must(t, s, ws, "Hello", ""); result.Merged != 1 {
+		t.Errorf("result = %+v", result)
+	}
+	want := []string{strings.TrimSpace(lines("ours", "theirs and ours")), "", "theirs"}
+	if diff := cmp.Diff(want, w.published(t, s, "a.txt", "x.txt", "y.txt")); diff != "" {
+		t.Errorf("branch (-want +got):\n%s", diff)
+	}
+}
+
+// A first push that was never recorded is found in what others pushed on top of it, by the attempt itself
+// and by the one after it.
+func TestPublish_FindsAnUnrecordedPushUnderThoseOfOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, failed := range []bool{false, true} {
+		s, ws := w.session(t, map[string]string{"a.txt": "ours\n"})
+		c := &crash{at: 4} // the push
+		o := w.options
+		o.Store, o.Mirror = crashStore{w.store, c}, crashMirror{w.mirror, c}
+		w.ask(t, s, "Hello", "")
+		if _, err := w.serve(t, o, s, ws); err == nil || c.calls[3] != "push" {
+			t.Fatalf("no crash at the push: %v, %v", c.calls, err)
+		}
+		w.theirs(t, s, map[string]string{"b.txt": "theirs\n"})
+		if failed {
+			claim, err := w.store.Claim(t.Context(), w.worker, storetest.Lease, core.Budgets{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := publish.New(w.options).Fail(t.Context(), claim, *claim.Publication, core.Fail(core.Unavailable, "github_unavailable", "Gone.")); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.store.Release(t.Context(), claim.Lease); err != nil {
+				t.Fatal(err)
+			}
+			w.ask(t, s, "Hello", "")
+		}
+		write(t, ws, map[string]string{"a.txt": "ours again\n"})
+		if _, err := w.serve(t, w.options, s, ws); err != nil {
+			t.Fatalf("failed %v: %v", failed, err)
+		}
+		if diff := cmp.Diff([]string{"ours again", "theirs"}, w.published(t, s, "a.txt", "b.txt")); diff != "" {
+			t.Errorf("failed %v: branch (-want +got):\n%s", failed, diff)
+		}
+	}
+}
