@@ -28,6 +28,9 @@ type Store interface {
 	// WithCommit are the session's publications that have a commit, newest first, whatever became of them:
 	// a push whose answer was lost leaves our commit on GitHub and a failed row.
 	WithCommit(ctx context.Context, id core.SessionID) ([]core.Publication, error)
+	// Resolved are the session's publications that ended as a conflict which the agent was asked to resolve
+	// since, in a turn that completed; oldest first.
+	Resolved(ctx context.Context, id core.SessionID) ([]core.Publication, error)
 	// LastRequest is the text of the message that was worked on last, "" when none was.
 	LastRequest(ctx context.Context, id core.SessionID) (string, error)
 	// PathChoices are the paths that people took into the session's publishes, or out of them.

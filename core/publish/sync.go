@@ -76,7 +76,11 @@ func (a *attempt) onTop(ctx context.Context, q *mirror.Quarantine, set selection
 	if err != nil {
 		return false, err
 	}
-	both, conflicts, err := q.Merge(ctx, a.head, own)
+	theirs, ours, err := a.sides(ctx, q, published, own, set.tree)
+	if err != nil {
+		return false, err
+	}
+	both, conflicts, err := q.Merge(ctx, theirs, ours)
 	if err != nil {
 		return false, err
 	}
@@ -94,13 +98,58 @@ func (a *attempt) onTop(ctx context.Context, q *mirror.Quarantine, set selection
 	return false, a.commit(ctx, q, mirror.Commit{Tree: both, Parent: a.head, Merged: own}, own)
 }
 
+// sides are the two commits to merge: the head and own. After conflicts that the agent has resolved both
+// stand on a commit that has the conflicts' paths as others had them, so that what the agent made of both is
+// a change on top of theirs.
+func (a *attempt) sides(ctx context.Context, q *mirror.Quarantine, published, own, tree string) (theirs, ours string, err error) {
+	resolved, err := a.store.Resolved(ctx, a.session.ID)
+	if err != nil || len(resolved) == 0 {
+		return a.head, own, err
+	}
+	base, err := q.TreeOf(ctx, a.line)
+	for _, p := range resolved {
+		if err == nil {
+			base, err = a.resolve(ctx, q, base, p)
+		}
+	}
+	if err == nil {
+		base, err = a.write(ctx, q, mirror.Commit{Tree: base, Parent: a.line})
+	}
+	if err == nil {
+		theirs, err = a.write(ctx, q, mirror.Commit{Tree: published, Parent: base})
+	}
+	if err == nil {
+		ours, err = a.write(ctx, q, mirror.Commit{Tree: tree, Parent: base})
+	}
+	return theirs, ours, err
+}
+
+// resolve returns tree with the conflict's paths as others had them, unless the session's line holds that
+// already or the branch does not any more.
+func (a *attempt) resolve(ctx context.Context, q *mirror.Quarantine, tree string, conflict core.Publication) (string, error) {
+	if in, err := q.Contains(ctx, conflict.RemoteBefore, a.head); err != nil || !in {
+		return tree, err
+	}
+	if done, err := q.Contains(ctx, conflict.RemoteBefore, a.line); err != nil || done {
+		return tree, err
+	}
+	back, err := q.Changes(ctx, conflict.RemoteBefore, tree)
+	if err != nil {
+		return "", err
+	}
+	back = slices.DeleteFunc(back, func(c mirror.Change) bool {
+		return !slices.Contains(conflict.Conflicts, printable(c.Path)) && !slices.Contains(conflict.Conflicts, printable(c.OldPath))
+	})
+	return q.Without(ctx, tree, back)
+}
+
 // conflict keeps what the others changed where it does not go together with the session's work.
 func (a *attempt) conflict(ctx context.Context, q *mirror.Quarantine, paths []string) error {
 	patch, err := q.TextPatch(ctx, a.line, a.head, paths, core.MaxConflictPatch)
 	if err != nil {
 		return err
 	}
-	a.p.ConflictPatch, a.p.Conflicts = a.redact(patch), nil
+	a.p.ConflictPatch, a.p.Conflicts, a.p.RemoteBefore = a.redact(patch), nil, a.head
 	for _, p := range paths[:min(len(paths), maxConflicts)] {
 		a.p.Conflicts = append(a.p.Conflicts, printable(p))
 	}

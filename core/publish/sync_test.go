@@ -319,3 +319,66 @@ func TestPublish_FindsAnUnrecordedPushUnderThoseOfOthers(t *testing.T) {
 		}
 	}
 }
+
+// resolve completes the turn that asks the agent to resolve a conflict.
+func (w *world) resolve(t *testing.T, s core.ChatSession, conflict core.PublicationID) {
+	t.Helper()
+	asked, err := w.store.PostMessage(t.Context(), core.NewMessage{SessionID: s.ID, OwnerID: w.owner.ID, Text: "Resolve", ClientKey: core.ResolveKey + string(conflict), MaxActive: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for done := false; !done; {
+		claim := storetest.Claim(t, w.store)
+		if _, err := w.store.StartMessage(t.Context(), claim.Lease, claim.Message.ID, "test-model"); err != nil {
+			t.Fatal(err)
+		}
+		done = claim.Message.ID == asked.ID
+		storetest.Finish(t, w.store, claim, "Both hold.")
+	}
+}
+
+func TestPublish_AConflictIsResolvedByCombining(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s, ws := w.session(t, map[string]string{"a.txt": lines("one", "last"), "gone.txt": "one\n"})
+	w.must(t, s, ws, "Hello", "")
+	conflict := func(text string) core.PublicationID {
+		t.Helper()
+		before := w.git(t, "rev-parse", s.Branch)
+		write(t, ws, map[string]string{"a.txt": lines(text, "last")})
+		id := w.askFor(t, s, core.Publication{Title: "Hello"}, nil)
+		_, err := w.serve(t, w.options, s, ws)
+		wantCode(t, err, "sync_conflict")
+		if w.git(t, "rev-parse", s.Branch) != before {
+			t.Error("something was pushed")
+		}
+		return id
+	}
+	w.theirs(t, s, map[string]string{"a.txt": lines("theirs", "last"), "gone.txt": "theirs\n", "free.txt": "theirs\n"})
+	if err := os.Remove(filepath.Join(ws.Dir, "gone.txt")); err != nil {
+		t.Fatal(err)
+	}
+	conflict("ours")
+	first := conflict("theirs and ours") // nobody has said that this is what it looks like
+	w.resolve(t, s, first)
+
+	// What they push after that is not in what the agent made of it.
+	w.theirs(t, s, map[string]string{"a.txt": lines("theirs again", "last")})
+	second := conflict("theirs and ours")
+	w.resolve(t, s, second)
+	w.theirs(t, s, map[string]string{"a.txt": lines("theirs again", "theirs"), "late.txt": "theirs\n"})
+	write(t, ws, map[string]string{"a.txt": lines("theirs again and ours", "last")})
+	if result := w.must(t, s, ws, "Hello", ""); result.Merged != 3 {
+		t.Errorf("result = %+v", result)
+	}
+	want := []string{strings.TrimSpace(lines("theirs again and ours", "theirs")), "", "theirs", "theirs"}
+	if diff := cmp.Diff(want, w.published(t, s, "a.txt", "gone.txt", "free.txt", "late.txt")); diff != "" {
+		t.Errorf("branch (-want +got):\n%s", diff)
+	}
+
+	// The next publish begins at this one again.
+	w.theirs(t, s, map[string]string{"a.txt": lines("theirs at last", "theirs")})
+	if result := w.must(t, s, ws, "Hello", ""); result.Merged != 1 || read(t, ws, "a.txt") != lines("theirs at last", "theirs") {
+		t.Errorf("result = %+v, a.txt = %q", result, read(t, ws, "a.txt"))
+	}
+}

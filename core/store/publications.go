@@ -58,8 +58,21 @@ func (s *Store) LastPublished(ctx context.Context, id core.SessionID) (*core.Pub
 
 // WithCommit are the session's publications that have a commit, newest first, whatever became of them.
 func (s *Store) WithCommit(ctx context.Context, id core.SessionID) ([]core.Publication, error) {
-	rows, err := s.pool.Query(ctx, `SELECT `+publicationColumns+` FROM publications
-		WHERE session_id = $1 AND commit_sha <> '' ORDER BY finished_at DESC NULLS FIRST`, id)
+	return s.publications(ctx, `WHERE session_id = $1 AND commit_sha <> '' ORDER BY finished_at DESC NULLS FIRST`, id)
+}
+
+// Resolved are the session's publications that ended as a conflict which the agent was asked to resolve
+// since, in a turn that completed; oldest first.
+func (s *Store) Resolved(ctx context.Context, id core.SessionID) ([]core.Publication, error) {
+	return s.publications(ctx, `
+		WHERE session_id = $1 AND failure_code = $2 AND EXISTS (
+			SELECT FROM messages m WHERE m.session_id = $1 AND m.state = 'completed' AND m.client_key = $3 || publications.id::text)
+		ORDER BY finished_at`, id, core.CodeSyncConflict, core.ResolveKey)
+}
+
+// publications reads the rows that tail selects.
+func (s *Store) publications(ctx context.Context, tail string, args ...any) ([]core.Publication, error) {
+	rows, err := s.pool.Query(ctx, `SELECT `+publicationColumns+` FROM publications `+tail, args...)
 	if err != nil {
 		return nil, mapError(err)
 	}
