@@ -64,7 +64,7 @@ type Publication struct {
 	// others pushed begins there. The two differ when there was something to merge.
 	WorkCommit string
 	// Conflicts are paths in which others pushed other changes than the session's, and ConflictPatch what
-	// they changed there: repository content, at most MaxConflictPatch bytes.
+	// they changed there up to RemoteBefore: repository content, at most MaxConflictPatch bytes.
 	Conflicts     []string
 	ConflictPatch string
 }
@@ -94,6 +94,9 @@ const (
 
 // CodeSyncConflict ends a publish whose work does not go together with what others pushed.
 const CodeSyncConflict = "sync_conflict"
+
+// ResolveKey and the publication's ID are the ClientKey of the message that asks the agent to resolve one.
+const ResolveKey = "resolve "
 
 // MaxConflictPatch bounds what is kept of the changes of others, in bytes.
 const MaxConflictPatch = 16 << 10

@@ -20,7 +20,7 @@ func (s *Service) Resolve(ctx context.Context, user core.User, id core.SessionID
 	if p.FailureCode != core.CodeSyncConflict || len(p.Conflicts) == 0 {
 		return core.Message{}, core.Fail(core.Conflict, "no_conflict", "This publish did not end with a conflict, so there is nothing to resolve. Publish again.")
 	}
-	return s.post(ctx, user, core.NewMessage{SessionID: id, Text: conflictText(p), ClientKey: "resolve " + string(publication)})
+	return s.post(ctx, user, core.NewMessage{SessionID: id, Text: conflictText(p), ClientKey: core.ResolveKey + string(publication)})
 }
 
 // conflictText names the files and quotes the changes of others, which are theirs and not the person's

@@ -2,9 +2,11 @@ package mirror
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -69,4 +71,46 @@ func (q *Quarantine) TextPatch(ctx context.Context, from, to string, paths []str
 		text = append(text[:bytes.LastIndexByte(text, '\n')+1], "… (cut here)\n"...)
 	}
 	return strings.ToValidUTF8(string(text), "\uFFFD"), nil
+}
+
+// ByOthers is the tree of the base with what others changed on the way to commit: the paths that differ
+// through commits of its first line which were not committed under the address own are as commit has them.
+func (q *Quarantine) ByOthers(ctx context.Context, commit, own string) (tree string, err error) {
+	out, err := q.m.git.output(ctx, call{
+		dir: q.dir, config: hostileConfig, limits: q.m.hostile(), timeout: importTimeout,
+		args: []string{"log", "--first-parent", "--format=%H %ce", q.Base + ".." + commit},
+	})
+	if err != nil {
+		return "", q.unreadable(ctx, err)
+	}
+	theirs := map[string]bool{}
+	to := "" // the newest of a run of others' commits
+	for line := range strings.Lines(string(out) + q.Base + " " + own + "\n") {
+		sha, email, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		switch {
+		case email != own && to == "":
+			to = sha
+		case email == own && to != "":
+			changes, err := q.Changes(ctx, sha, to)
+			if err != nil {
+				return "", err
+			}
+			for _, c := range changes {
+				theirs[c.Path], theirs[cmp.Or(c.OldPath, c.Path)] = true, true
+			}
+			to = ""
+		}
+	}
+	if len(theirs) == 0 {
+		return q.Base, nil
+	}
+	changes, err := q.Changes(ctx, q.Base, commit)
+	if err != nil {
+		return "", err
+	}
+	ours := slices.DeleteFunc(changes, func(c Change) bool { return theirs[c.Path] || theirs[cmp.Or(c.OldPath, c.Path)] })
+	if tree, err = q.TreeOf(ctx, commit); err != nil {
+		return "", err
+	}
+	return q.Without(ctx, tree, ours)
 }

@@ -31,6 +31,7 @@ type attempt struct {
 	request   string // the text of the message that was worked on last
 	line      string // see ownLine
 	bodyLimit int    // of the pull request's text, in bytes
+	brought   int    // commits of others that the workspace has got
 	merge     *merge // with what others pushed, nil when there was nothing to merge
 }
 
@@ -210,7 +211,13 @@ func (a *attempt) push(ctx context.Context, ws core.PlatformWorkspace) (core.Pub
 		return core.PublishResult{}, err
 	}
 	defer q.Close()
-	set, err := choose(ctx, q, a.chosen)
+	given := q.Base
+	if a.head != "" {
+		if given, err = a.meet(ctx, q); err != nil {
+			return core.PublishResult{}, err
+		}
+	}
+	set, err := choose(ctx, q, given, a.chosen)
 	if err != nil {
 		return core.PublishResult{}, err
 	}
@@ -250,8 +257,9 @@ func nothing(set selection) error {
 	return core.Fail(core.Conflict, "nothing_to_publish", message)
 }
 
-// fetch brings the published head into q and returns its tree.
-func (a *attempt) fetch(ctx context.Context, q *mirror.Quarantine) (tree string, err error) {
+// meet brings the published head into q, finds the session's own line in it, and returns the base with what
+// others have changed there and the work tree has.
+func (a *attempt) meet(ctx context.Context, q *mirror.Quarantine) (given string, err error) {
 	head, err := a.remote.fetch(ctx, q)
 	if err != nil {
 		return "", err
@@ -259,7 +267,10 @@ func (a *attempt) fetch(ctx context.Context, q *mirror.Quarantine) (tree string,
 	if head != a.head {
 		return "", remoteChanged()
 	}
-	return q.TreeOf(ctx, head)
+	if a.line, err = a.ownLine(ctx, q); err != nil {
+		return "", err
+	}
+	return q.ByOthers(ctx, a.line, a.bot.Email)
 }
 
 // write makes a commit of this attempt; a repeat with the same trees makes the same one.

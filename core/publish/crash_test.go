@@ -53,6 +53,11 @@ func (c crashStore) FinishPublication(ctx context.Context, lease core.Lease, p c
 	return err
 }
 
+func (c crashStore) SaveCheckpoint(ctx context.Context, lease core.Lease, p core.Checkpoint) error {
+	_, err := run(c.crash, "checkpoint", func() (any, error) { return nil, c.Store.SaveCheckpoint(ctx, lease, p) })
+	return err
+}
+
 type crashMirror struct {
 	publish.Mirror
 	*crash
@@ -179,7 +184,7 @@ func TestPublish_ResumesAMergeAfterACrashAtEveryStep(t *testing.T) {
 			break
 		}
 	}
-	if diff := cmp.Diff([]string{"head", "import", "save committed", "push", "save pushed", "import", "save pushed", "update", "finish"}, calls); diff != "" {
+	if diff := cmp.Diff([]string{"head", "import", "save committed", "push", "save pushed", "import", "checkpoint", "save pushed", "update", "finish"}, calls); diff != "" {
 		t.Errorf("calls of a merge (-want +got):\n%s", diff)
 	}
 }

@@ -15,6 +15,8 @@ type Store interface {
 	SavePublication(ctx context.Context, lease core.Lease, p core.Publication, events ...core.Payload) error
 	// FinishPublication writes the row, the pull request's row and the events in one transaction.
 	FinishPublication(ctx context.Context, lease core.Lease, p core.Publication, pr core.PullRequest, events ...core.Payload) error
+	// SaveCheckpoint keeps a copy of the work tree.
+	SaveCheckpoint(ctx context.Context, lease core.Lease, c core.Checkpoint) error
 	// SavePullRequest writes what GitHub says of the session's pull request now, with the events.
 	SavePullRequest(ctx context.Context, lease core.Lease, pr core.PullRequest, events ...core.Payload) error
 	// RepositoryRenamed keeps what GitHub says of a repository that has another name or owner now.
@@ -23,9 +25,12 @@ type Store interface {
 	PullRequest(ctx context.Context, id core.SessionID) (*core.PullRequest, error)
 	// LastPublished is the newest publication of the session whose push was done, nil when none.
 	LastPublished(ctx context.Context, id core.SessionID) (*core.Publication, error)
-	// PublicationByCommit is the session's publication that made this commit, whatever became of it,
-	// nil when none did: a push whose answer was lost leaves our commit on GitHub and a failed row.
-	PublicationByCommit(ctx context.Context, id core.SessionID, commit string) (*core.Publication, error)
+	// WithCommit are the session's publications that have a commit, newest first, whatever became of them:
+	// a push whose answer was lost leaves our commit on GitHub and a failed row.
+	WithCommit(ctx context.Context, id core.SessionID) ([]core.Publication, error)
+	// Resolved are the session's publications that ended as a conflict which the agent was asked to resolve
+	// since, in a turn that completed; oldest first.
+	Resolved(ctx context.Context, id core.SessionID) ([]core.Publication, error)
 	// LastRequest is the text of the message that was worked on last, "" when none was.
 	LastRequest(ctx context.Context, id core.SessionID) (string, error)
 	// PathChoices are the paths that people took into the session's publishes, or out of them.

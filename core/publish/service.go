@@ -76,7 +76,7 @@ func New(o Options) *Service {
 
 // Publish takes the attempt from the step its row says to its end, and records that end. A lost
 // lease, a shutdown, or a cancel after the commit was recorded leave the row as it is: the next claim
-// goes on from there. Errors are core.Errors; those of its own are not_github_repository,
+// goes on from there. Even then Merged says what the workspace has got of others. Errors are core.Errors; those of its own are not_github_repository,
 // installation_removed, nothing_to_publish, remote_changed, branch_rewritten, sync_conflict,
 // branch_deleted, pull_request_closed, pull_request_merged, submodule_change_refused, workflow_permission_missing, file_too_large, too_many_files and
 // publish_cancelled; the rest come from Access, Tokens, Mirror and PullRequests.
@@ -87,21 +87,22 @@ func (s *Service) Publish(ctx context.Context, claim core.Claim, p core.Publicat
 		s.log.InfoContext(ctx, "published", "session_id", a.session.ID, "outcome", a.p.Outcome, "number", result.Number)
 		return result, nil
 	}
+	result = core.PublishResult{Merged: a.brought}
 	switch cause := context.Cause(ctx); {
 	case errors.Is(err, core.ErrLeaseLost):
-		return core.PublishResult{}, err
+		return result, err
 	case errors.Is(cause, core.ErrCancelledByUser) && a.p.Step == core.PublishRequested:
 		err = cancelled().Because(err)
 	case errors.Is(cause, core.ErrCancelledByUser) && a.p.Step == core.PublishCommitted:
-		return core.PublishResult{}, errors.Join(err, a.giveUp(ctx)) // pushed or not: the next claim looks
+		return result, errors.Join(err, a.giveUp(ctx)) // pushed or not: the next claim looks
 	case cause != nil:
-		return core.PublishResult{}, err
+		return result, err
 	case core.KindOf(err) == core.RateLimited && a.p.Waits < maxWaits:
-		return core.PublishResult{}, a.wait(ctx, err)
+		return result, a.wait(ctx, err)
 	}
 	end, done := context.WithTimeout(context.WithoutCancel(ctx), finalTime)
 	defer done()
-	return core.PublishResult{}, errors.Join(err, s.Fail(end, claim, a.p, err))
+	return result, errors.Join(err, s.Fail(end, claim, a.p, err))
 }
 
 func cancelled() *core.Error {

@@ -35,11 +35,12 @@ type selection struct {
 // notChosen is the rule of a path that a person left out.
 const notChosen = "left out by a person"
 
-// choose applies the publish set: every change of a file that base has, and new text files up to
+// choose applies the publish set: every change of a file that given has, and new text files up to
 // 1 MiB. Other new files stay in the workspace, each with the rule that kept it there. What people chose
-// for a path goes before the rules.
-func choose(ctx context.Context, q *mirror.Quarantine, chosen core.PathChoices) (selection, error) {
-	changes, err := q.Changes(ctx, q.Base, q.Tree)
+// for a path goes before the rules. given is the base with what others changed on the branch, which is
+// neither judged nor taken out again.
+func choose(ctx context.Context, q *mirror.Quarantine, given string, chosen core.PathChoices) (selection, error) {
+	changes, err := q.Changes(ctx, given, q.Tree)
 	if err != nil {
 		return selection{}, err
 	}
@@ -77,15 +78,15 @@ func choose(ctx context.Context, q *mirror.Quarantine, chosen core.PathChoices) 
 		if set.tree, err = q.Without(ctx, q.Tree, out); err != nil {
 			return selection{}, err
 		}
-		if set.changes, err = q.Changes(ctx, q.Base, set.tree); err != nil {
-			return selection{}, err
-		}
 	}
-	if len(set.changes) > maxFiles {
+	if n := len(changes) - len(out); n > maxFiles {
 		return selection{}, core.Fail(core.Conflict, "too_many_files", fmt.Sprintf(
-			"%d files would change, more than %d. Ignore or remove what does not belong in the pull request and publish again.", len(set.changes), maxFiles))
+			"%d files would change, more than %d. Ignore or remove what does not belong in the pull request and publish again.", n, maxFiles))
 	}
-	return set, nil
+	if len(out) > 0 || given != q.Base {
+		set.changes, err = q.Changes(ctx, q.Base, set.tree)
+	}
+	return set, err
 }
 
 // key is a path as it is stored and as a form can send it.

@@ -1,9 +1,11 @@
 package publish
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"agent-sandboxing/core"
@@ -27,37 +29,41 @@ type merge struct {
 // own tree. remote_changed when the branch was never this session's, branch_rewritten when it is not
 // any more.
 func (a *attempt) ownLine(ctx context.Context, q *mirror.Quarantine) (string, error) {
-	mine, err := a.store.PublicationByCommit(ctx, a.session.ID, a.head)
+	made, err := a.store.WithCommit(ctx, a.session.ID)
 	if err != nil {
 		return "", err
 	}
-	if mine == nil {
-		if mine, err = a.store.LastPublished(ctx, a.session.ID); err != nil {
+	for _, p := range made {
+		if p.CommitSHA == a.head {
+			return cmp.Or(p.WorkCommit, p.CommitSHA), nil
+		}
+	}
+	last, err := a.store.LastPublished(ctx, a.session.ID)
+	if err != nil {
+		return "", err
+	}
+	if last != nil {
+		switch in, err := q.Contains(ctx, last.CommitSHA, a.head); {
+		case err != nil:
 			return "", err
+		case !in:
+			return "", core.Fail(core.Conflict, "branch_rewritten",
+				"The session's branch was rewritten on GitHub, so that it does not hold what was published before. Nothing was overwritten: restore the branch there, or start a new session.")
 		}
-		if mine == nil {
-			return "", remoteChanged()
+	}
+	for _, p := range made {
+		if in, err := q.Contains(ctx, p.CommitSHA, a.head); in || err != nil {
+			return cmp.Or(p.WorkCommit, p.CommitSHA), err
 		}
 	}
-	in, err := q.Contains(ctx, mine.CommitSHA, a.head)
-	if err != nil {
-		return "", err
-	}
-	if !in {
-		return "", core.Fail(core.Conflict, "branch_rewritten",
-			"The session's branch was rewritten on GitHub, so that it does not hold what was published before. Nothing was overwritten: restore the branch there, or start a new session.")
-	}
-	return cmp.Or(mine.WorkCommit, mine.CommitSHA), nil
+	return "", remoteChanged()
 }
 
 // onTop commits the session's tree on top of the branch as it is on GitHub, and merges what others
 // pushed. done says that GitHub has all of it already.
 func (a *attempt) onTop(ctx context.Context, q *mirror.Quarantine, set selection) (done bool, err error) {
-	published, err := a.fetch(ctx, q)
+	published, err := q.TreeOf(ctx, a.head)
 	if err != nil {
-		return false, err
-	}
-	if a.line, err = a.ownLine(ctx, q); err != nil {
 		return false, err
 	}
 	if published == set.tree {
@@ -70,7 +76,11 @@ func (a *attempt) onTop(ctx context.Context, q *mirror.Quarantine, set selection
 	if err != nil {
 		return false, err
 	}
-	both, conflicts, err := q.Merge(ctx, a.head, own)
+	theirs, ours, err := a.sides(ctx, q, published, own, set.tree)
+	if err != nil {
+		return false, err
+	}
+	both, conflicts, err := q.Merge(ctx, theirs, ours)
 	if err != nil {
 		return false, err
 	}
@@ -88,6 +98,51 @@ func (a *attempt) onTop(ctx context.Context, q *mirror.Quarantine, set selection
 	return false, a.commit(ctx, q, mirror.Commit{Tree: both, Parent: a.head, Merged: own}, own)
 }
 
+// sides are the two commits to merge: the head and own. After conflicts that the agent has resolved both
+// stand on a commit that has the conflicts' paths as others had them, so that what the agent made of both is
+// a change on top of theirs.
+func (a *attempt) sides(ctx context.Context, q *mirror.Quarantine, published, own, tree string) (theirs, ours string, err error) {
+	resolved, err := a.store.Resolved(ctx, a.session.ID)
+	if err != nil || len(resolved) == 0 {
+		return a.head, own, err
+	}
+	base, err := q.TreeOf(ctx, a.line)
+	for _, p := range resolved {
+		if err == nil {
+			base, err = a.resolve(ctx, q, base, p)
+		}
+	}
+	if err == nil {
+		base, err = a.write(ctx, q, mirror.Commit{Tree: base, Parent: a.line})
+	}
+	if err == nil {
+		theirs, err = a.write(ctx, q, mirror.Commit{Tree: published, Parent: base})
+	}
+	if err == nil {
+		ours, err = a.write(ctx, q, mirror.Commit{Tree: tree, Parent: base})
+	}
+	return theirs, ours, err
+}
+
+// resolve returns tree with the conflict's paths as others had them, unless the session's line holds that
+// already or the branch does not any more.
+func (a *attempt) resolve(ctx context.Context, q *mirror.Quarantine, tree string, conflict core.Publication) (string, error) {
+	if in, err := q.Contains(ctx, conflict.RemoteBefore, a.head); err != nil || !in {
+		return tree, err
+	}
+	if done, err := q.Contains(ctx, conflict.RemoteBefore, a.line); err != nil || done {
+		return tree, err
+	}
+	back, err := q.Changes(ctx, conflict.RemoteBefore, tree)
+	if err != nil {
+		return "", err
+	}
+	back = slices.DeleteFunc(back, func(c mirror.Change) bool {
+		return !slices.Contains(conflict.Conflicts, printable(c.Path)) && !slices.Contains(conflict.Conflicts, printable(c.OldPath))
+	})
+	return q.Without(ctx, tree, back)
+}
+
 // conflict keeps what the others changed where it does not go together with the session's work. Of very
 // many paths it looks at those that it names: they are arguments of a command.
 func (a *attempt) conflict(ctx context.Context, q *mirror.Quarantine, paths []string) error {
@@ -96,7 +151,7 @@ func (a *attempt) conflict(ctx context.Context, q *mirror.Quarantine, paths []st
 	if err != nil {
 		return err
 	}
-	a.p.ConflictPatch, a.p.Conflicts = a.redact(patch), nil
+	a.p.ConflictPatch, a.p.Conflicts, a.p.RemoteBefore = a.redact(patch), nil, a.head
 	for _, p := range kept {
 		a.p.Conflicts = append(a.p.Conflicts, printable(p))
 	}
@@ -129,14 +184,17 @@ func (a *attempt) bring(ctx context.Context, q *mirror.Quarantine, ws core.Platf
 	for _, c := range theirs[:min(len(theirs), maxNamed)] {
 		event.Files = append(event.Files, printable(c.Path))
 	}
-	if event.InWorkspace, err = a.apply(ctx, q, ws, a.merge.own, a.merge.both); err != nil {
+	if event.InWorkspace, err = a.apply(ctx, q, ws, a.merge.own, a.merge.both); err == nil && event.InWorkspace {
+		a.brought = a.merge.commits
+		if err = a.keep(ctx, ws, theirs); err == nil {
+			a.p.WorkCommit = a.p.CommitSHA
+		}
+	}
+	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		a.log.WarnContext(ctx, "bring the changes of others into the workspace", "error", err, "session_id", a.session.ID)
-	}
-	if event.InWorkspace {
-		a.p.WorkCommit = a.p.CommitSHA
 	}
 	if err := a.store.SavePublication(ctx, a.claim.Lease, a.p, event); err != nil {
 		return nil, err
@@ -144,9 +202,35 @@ func (a *attempt) bring(ctx context.Context, q *mirror.Quarantine, ws core.Platf
 	return q.Changes(ctx, q.Base, a.merge.both)
 }
 
-// apply changes the work tree from one tree to another and looks whether it is so. What git in the
-// sandbox says decides nothing.
+// keep saves a checkpoint that has what others changed. A work tree that is rebuilt from an older one lacks
+// it, which must not read as the session's wish to undo it.
+func (a *attempt) keep(ctx context.Context, ws core.PlatformWorkspace, theirs []mirror.Change) error {
+	var archive bytes.Buffer
+	info, err := ws.Checkpoint(ctx, &archive, core.MaxCheckpoint)
+	if err != nil {
+		return err
+	}
+	for _, c := range theirs {
+		if slices.Contains(info.Missing, c.Path) {
+			return fmt.Errorf("the checkpoint has no room for %q", c.Path)
+		}
+	}
+	return a.store.SaveCheckpoint(ctx, a.claim.Lease, core.Checkpoint{
+		ID: core.NewID[core.CheckpointID](), SessionID: a.session.ID, MessageID: a.p.MessageID, Info: info, Archive: archive.Bytes(),
+	})
+}
+
+// apply takes the difference of two trees into the work tree and looks whether it is there. What git in
+// the sandbox says decides nothing.
 func (a *attempt) apply(ctx context.Context, q *mirror.Quarantine, ws core.PlatformWorkspace, from, to string) (bool, error) {
+	back, err := q.Changes(ctx, to, from)
+	if err != nil {
+		return false, err
+	}
+	want, err := q.Without(ctx, q.Tree, back)
+	if err != nil {
+		return false, err
+	}
 	patch, fits, err := q.BinaryPatch(ctx, from, to, maxSyncPatch)
 	if err != nil || !fits {
 		return false, err
@@ -164,6 +248,5 @@ func (a *attempt) apply(ctx context.Context, q *mirror.Quarantine, ws core.Platf
 		return false, err
 	}
 	defer now.Close()
-	set, err := choose(ctx, now, a.chosen)
-	return err == nil && set.tree == to, err
+	return now.Tree == want, nil
 }

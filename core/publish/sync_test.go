@@ -1,6 +1,7 @@
 package publish_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -198,5 +199,208 @@ func TestPublish_NamesConflictsAndOverwritesNothing(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"theirs", "ours", "theirs"}, w.published(t, s, "a.txt", "b.txt", "free.txt")); diff != "" {
 		t.Errorf("branch (-want +got):\n%s", diff)
+	}
+}
+
+// What others pushed is theirs: no rule of the publish set judges it, neither when it comes nor later.
+func TestPublish_JudgesNothingThatOthersPushed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s, ws := w.session(t, map[string]string{"a.txt": lines("ours", "last")})
+	w.must(t, s, ws, "Hello", "")
+	files := map[string]string{
+		"a.txt": lines("ours", "theirs"), ".github/workflows/ci.yml": "on: pull_request\n", "logo.bin": "\x00\x01",
+		"large.bin": strings.Repeat("\x00", 1<<20+1), "deploy/key.pem": "x\n", "app.min.js": "x\n",
+	}
+	w.theirs(t, s, files)
+	write(t, ws, map[string]string{"own.bin": "\x00\x02", "b.txt": "ours\n"})
+	leftOut := []string{"own.bin: new binary file"}
+	for _, merged := range []int{1, 0} {
+		result := w.must(t, s, ws, "Hello", "")
+		if result.Merged != merged || !cmp.Equal(result.LeftOut, leftOut) {
+			t.Fatalf("%d commits of others, left out %v; want %d and %v", result.Merged, result.LeftOut, merged, leftOut)
+		}
+		for name, text := range files {
+			if read(t, ws, name) != text {
+				t.Fatalf("the workspace has not their %s", name)
+			}
+		}
+		write(t, ws, map[string]string{"a.txt": lines("ours", "theirs and ours")}) // a line of theirs
+		files["a.txt"] = lines("ours", "theirs and ours")
+	}
+
+	// Changing what they brought is a change like any other, and leaving it out takes nothing of theirs away.
+	write(t, ws, map[string]string{"logo.bin": "\x00\x03", "app.min.js": "ours\n", "large.bin": "ours\n"})
+	w.askFor(t, s, core.Publication{Title: "Hello"}, core.PathChoices{"app.min.js": false, ".github/workflows/ci.yml": false})
+	if _, err := w.serve(t, w.options, s, ws); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"\x00\x03", "x", "ours", "on: pull_request", "x", ""}
+	if diff := cmp.Diff(want, w.published(t, s, "logo.bin", "app.min.js", "large.bin", ".github/workflows/ci.yml", "deploy/key.pem", "own.bin")); diff != "" {
+		t.Errorf("branch (-want +got):\n%s", diff)
+	}
+	write(t, ws, map[string]string{".github/workflows/ci.yml": "on: push\n"})
+	w.askFor(t, s, core.Publication{Title: "Hello"}, core.PathChoices{})
+	_, err := w.serve(t, w.options, s, ws)
+	wantCode(t, err, "workflow_permission_missing")
+}
+
+// A volume that is lost after a publish is rebuilt from the newest checkpoint. Whether that has what others
+// pushed or has no room for it, the next publish takes nothing of theirs back.
+func TestPublish_ALostVolumeUndoesNothingOfOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for name, missing := range map[string][]string{"kept": nil, "no room": {"b.txt"}} {
+		s, ws := w.session(t, map[string]string{"a.txt": "ours\n"})
+		w.must(t, s, ws, "Hello", "")
+		var archive bytes.Buffer // of the last turn
+		info, err := ws.Checkpoint(t.Context(), &archive, core.MaxCheckpoint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.theirs(t, s, map[string]string{"b.txt": "theirs\n", "README.md": "# Theirs\n"})
+		ws.Missing = missing
+		w.must(t, s, ws, "Hello", "")
+		last, err := w.store.Checkpoint(t.Context(), s.ID, 0)
+		if err != nil || (last != nil) != (missing == nil) {
+			t.Errorf("%s: checkpoint = %v, %v", name, last != nil, err)
+		}
+		if last != nil {
+			info = last.Info
+			archive = *bytes.NewBuffer(last.Archive)
+		}
+		if err := ws.Restore(t.Context(), info, &archive); err != nil {
+			t.Fatal(err)
+		}
+		write(t, ws, map[string]string{"a.txt": "ours again\n"})
+		w.must(t, s, ws, "Hello", "")
+		if diff := cmp.Diff([]string{"ours again", "theirs", "# Theirs"}, w.published(t, s, "a.txt", "b.txt", "README.md")); diff != "" {
+			t.Errorf("%s: branch (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// A publish that only brought what others pushed moves the session's line as one that pushed does.
+func TestPublish_MergesFromWhatAnUnchangedPublishBrought(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s, ws := w.session(t, map[string]string{"a.txt": lines("ours", "last")})
+	w.must(t, s, ws, "Hello", "")
+	w.theirs(t, s, map[string]string{"a.txt": lines("ours", "theirs"), "x.txt": "theirs\n"})
+	if result := w.must(t, s, ws, "Hello", ""); result.Outcome != core.PublishUnchanged || read(t, ws, "x.txt") != "theirs\n" {
+		t.Fatalf("result = %+v", result)
+	}
+	w.theirs(t, s, map[string]string{"y.txt": "theirs\n"})
+	write(t, ws, map[string]string{"a.txt": lines("ours", "theirs and ours")})
+	if err := os.Remove(filepath.Join(ws.Dir, "x.txt")); err != nil {
+		t.Fatal(err)
+	}
+	if result := w.must(t, s, ws, "Hello", ""); result.Merged != 1 {
+		t.Errorf("result = %+v", result)
+	}
+	want := []string{strings.TrimSpace(lines("ours", "theirs and ours")), "", "theirs"}
+	if diff := cmp.Diff(want, w.published(t, s, "a.txt", "x.txt", "y.txt")); diff != "" {
+		t.Errorf("branch (-want +got):\n%s", diff)
+	}
+}
+
+// A first push that was never recorded is found in what others pushed on top of it, by the attempt itself
+// and by the one after it.
+func TestPublish_FindsAnUnrecordedPushUnderThoseOfOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, failed := range []bool{false, true} {
+		s, ws := w.session(t, map[string]string{"a.txt": "ours\n"})
+		c := &crash{at: 4} // the push
+		o := w.options
+		o.Store, o.Mirror = crashStore{w.store, c}, crashMirror{w.mirror, c}
+		w.ask(t, s, "Hello", "")
+		if _, err := w.serve(t, o, s, ws); err == nil || c.calls[3] != "push" {
+			t.Fatalf("no crash at the push: %v, %v", c.calls, err)
+		}
+		w.theirs(t, s, map[string]string{"b.txt": "theirs\n"})
+		if failed {
+			claim, err := w.store.Claim(t.Context(), w.worker, storetest.Lease, core.Budgets{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := publish.New(w.options).Fail(t.Context(), claim, *claim.Publication, core.Fail(core.Unavailable, "github_unavailable", "Gone.")); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.store.Release(t.Context(), claim.Lease); err != nil {
+				t.Fatal(err)
+			}
+			w.ask(t, s, "Hello", "")
+		}
+		write(t, ws, map[string]string{"a.txt": "ours again\n"})
+		if _, err := w.serve(t, w.options, s, ws); err != nil {
+			t.Fatalf("failed %v: %v", failed, err)
+		}
+		if diff := cmp.Diff([]string{"ours again", "theirs"}, w.published(t, s, "a.txt", "b.txt")); diff != "" {
+			t.Errorf("failed %v: branch (-want +got):\n%s", failed, diff)
+		}
+	}
+}
+
+// resolve completes the turn that asks the agent to resolve a conflict.
+func (w *world) resolve(t *testing.T, s core.ChatSession, conflict core.PublicationID) {
+	t.Helper()
+	asked, err := w.store.PostMessage(t.Context(), core.NewMessage{SessionID: s.ID, OwnerID: w.owner.ID, Text: "Resolve", ClientKey: core.ResolveKey + string(conflict), MaxActive: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for done := false; !done; {
+		claim := storetest.Claim(t, w.store)
+		if _, err := w.store.StartMessage(t.Context(), claim.Lease, claim.Message.ID, "test-model"); err != nil {
+			t.Fatal(err)
+		}
+		done = claim.Message.ID == asked.ID
+		storetest.Finish(t, w.store, claim, "Both hold.")
+	}
+}
+
+func TestPublish_AConflictIsResolvedByCombining(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s, ws := w.session(t, map[string]string{"a.txt": lines("one", "last"), "gone.txt": "one\n"})
+	w.must(t, s, ws, "Hello", "")
+	conflict := func(text string) core.PublicationID {
+		t.Helper()
+		before := w.git(t, "rev-parse", s.Branch)
+		write(t, ws, map[string]string{"a.txt": lines(text, "last")})
+		id := w.askFor(t, s, core.Publication{Title: "Hello"}, nil)
+		_, err := w.serve(t, w.options, s, ws)
+		wantCode(t, err, "sync_conflict")
+		if w.git(t, "rev-parse", s.Branch) != before {
+			t.Error("something was pushed")
+		}
+		return id
+	}
+	w.theirs(t, s, map[string]string{"a.txt": lines("theirs", "last"), "gone.txt": "theirs\n", "free.txt": "theirs\n"})
+	if err := os.Remove(filepath.Join(ws.Dir, "gone.txt")); err != nil {
+		t.Fatal(err)
+	}
+	conflict("ours")
+	first := conflict("theirs and ours") // nobody has said that this is what it looks like
+	w.resolve(t, s, first)
+
+	// What they push after that is not in what the agent made of it.
+	w.theirs(t, s, map[string]string{"a.txt": lines("theirs again", "last")})
+	second := conflict("theirs and ours")
+	w.resolve(t, s, second)
+	w.theirs(t, s, map[string]string{"a.txt": lines("theirs again", "theirs"), "late.txt": "theirs\n"})
+	write(t, ws, map[string]string{"a.txt": lines("theirs again and ours", "last")})
+	if result := w.must(t, s, ws, "Hello", ""); result.Merged != 3 {
+		t.Errorf("result = %+v", result)
+	}
+	want := []string{strings.TrimSpace(lines("theirs again and ours", "theirs")), "", "theirs", "theirs"}
+	if diff := cmp.Diff(want, w.published(t, s, "a.txt", "gone.txt", "free.txt", "late.txt")); diff != "" {
+		t.Errorf("branch (-want +got):\n%s", diff)
+	}
+
+	// The next publish begins at this one again.
+	w.theirs(t, s, map[string]string{"a.txt": lines("theirs at last", "theirs")})
+	if result := w.must(t, s, ws, "Hello", ""); result.Merged != 1 || read(t, ws, "a.txt") != lines("theirs at last", "theirs") {
+		t.Errorf("result = %+v, a.txt = %q", result, read(t, ws, "a.txt"))
 	}
 }

@@ -56,11 +56,28 @@ func (s *Store) LastPublished(ctx context.Context, id core.SessionID) (*core.Pub
 	return noneIsNil(onePublication(ctx, s.pool, `WHERE session_id = $1 AND pushed_at IS NOT NULL ORDER BY pushed_at DESC LIMIT 1`, id))
 }
 
-// PublicationByCommit is the session's newest publication that made this commit, whatever became of
-// it, nil when none did.
-func (s *Store) PublicationByCommit(ctx context.Context, id core.SessionID, commit string) (*core.Publication, error) {
-	return noneIsNil(onePublication(ctx, s.pool, `
-		WHERE session_id = $1 AND commit_sha = $2 AND commit_sha <> '' ORDER BY created_at DESC LIMIT 1`, id, commit))
+// WithCommit are the session's publications that have a commit, newest first, whatever became of them.
+func (s *Store) WithCommit(ctx context.Context, id core.SessionID) ([]core.Publication, error) {
+	return s.publications(ctx, `WHERE session_id = $1 AND commit_sha <> '' ORDER BY finished_at DESC NULLS FIRST`, id)
+}
+
+// Resolved are the session's publications that ended as a conflict which the agent was asked to resolve
+// since, in a turn that completed; oldest first.
+func (s *Store) Resolved(ctx context.Context, id core.SessionID) ([]core.Publication, error) {
+	return s.publications(ctx, `
+		WHERE session_id = $1 AND failure_code = $2 AND EXISTS (
+			SELECT FROM messages m WHERE m.session_id = $1 AND m.state = 'completed' AND m.client_key = $3 || publications.id::text)
+		ORDER BY finished_at`, id, core.CodeSyncConflict, core.ResolveKey)
+}
+
+// publications reads the rows that tail selects.
+func (s *Store) publications(ctx context.Context, tail string, args ...any) ([]core.Publication, error) {
+	rows, err := s.pool.Query(ctx, `SELECT `+publicationColumns+` FROM publications `+tail, args...)
+	if err != nil {
+		return nil, mapError(err)
+	}
+	found, err := pgx.CollectRows(rows, scanPublication)
+	return found, mapError(err)
 }
 
 // RequestPublish stores a person's wish to publish. The same ClientKey in the same session returns

@@ -68,10 +68,7 @@ func TestPublication_TheLedgerThroughItsSteps(t *testing.T) {
 	for name, read := range map[string]func() (bool, error){
 		"LastPublished": func() (bool, error) { p, err := s.LastPublished(t.Context(), id); return p == nil, err },
 		"PullRequest":   func() (bool, error) { p, err := s.PullRequest(t.Context(), id); return p == nil, err },
-		"PublicationByCommit": func() (bool, error) {
-			p, err := s.PublicationByCommit(t.Context(), id, "")
-			return p == nil, err
-		},
+		"WithCommit":    func() (bool, error) { p, err := s.WithCommit(t.Context(), id); return len(p) == 0, err },
 	} {
 		if none, err := read(); !none || err != nil {
 			t.Errorf("%s before any: none = %v, %v", name, none, err)
@@ -130,11 +127,6 @@ func TestPublication_TheLedgerThroughItsSteps(t *testing.T) {
 	if last, err := s.LastPublished(t.Context(), id); err != nil || last.ID != failed.ID || last.FinishedAt.IsZero() {
 		t.Errorf("LastPublished = %+v, %v, want the newest that was pushed, though it failed later", last, err)
 	}
-	for commit, want := range map[string]core.PublicationID{"commit": p.ID, "commit-2": failed.ID} {
-		if got, err := s.PublicationByCommit(t.Context(), id, commit); err != nil || got.ID != want {
-			t.Errorf("PublicationByCommit(%s) = %+v, %v", commit, got, err)
-		}
-	}
 	unchanged := core.Publication{ID: core.NewID[core.PublicationID](), Step: core.PublishDone, Outcome: core.PublishUnchanged}
 	pr.State = "merged"
 	must(t, s.FinishPublication(t.Context(), claim.Lease, unchanged, pr))
@@ -143,6 +135,17 @@ func TestPublication_TheLedgerThroughItsSteps(t *testing.T) {
 	}
 	if last, err := s.LastPublished(t.Context(), id); err != nil || last.ID != failed.ID {
 		t.Errorf("LastPublished after one that pushed nothing = %+v, %v", last, err)
+	}
+	open := core.Publication{ID: core.NewID[core.PublicationID](), Step: core.PublishCommitted, CommitSHA: "commit-3"}
+	must(t, s.SavePublication(t.Context(), claim.Lease, open))
+	made, err := s.WithCommit(t.Context(), id)
+	must(t, err)
+	var commits []string
+	for _, p := range made {
+		commits = append(commits, p.CommitSHA)
+	}
+	if diff := cmp.Diff([]string{"commit-3", "commit-2", "commit"}, commits); diff != "" {
+		t.Errorf("WithCommit (-want +got):\n%s", diff)
 	}
 }
 

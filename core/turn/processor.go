@@ -200,8 +200,17 @@ func (p *Processor) servePublication(ctx context.Context, claim core.Claim, log 
 		return
 	}
 	defer p.Sandboxes.Release(context.WithoutCancel(ctx), claim, ws)
-	if _, err := p.Publisher.Publish(ctx, claim, *claim.Publication, ws); err != nil {
+	result, err := p.Publisher.Publish(ctx, claim, *claim.Publication, ws)
+	if err != nil {
 		log.WarnContext(ctx, "publish", "code", core.CodeOf(err), "error", err)
+	}
+	if result.Merged == 0 || errors.Is(context.Cause(ctx), core.ErrLeaseLost) {
+		return
+	}
+	end, done := final(ctx) // what others pushed is in the work tree now, or will be
+	defer done()
+	if _, err := p.captureDiff(end, claim, core.Message{}, ws); err != nil {
+		p.captureFailed(end, claim, core.Message{}, "diff", err, log)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -425,5 +426,36 @@ func TestTurn_ShutdownWhilePreparingLeavesTheMessageQueued(t *testing.T) {
 	st.stop()
 	if m := st.message(t, session.ID); m.State != core.Queued {
 		t.Errorf("message after shutdown: %s", m.State)
+	}
+}
+
+// merging is a publisher that brings what others pushed into the workspace, and fails after that.
+type merging struct {
+	publisher
+	store *store.Store
+	fail  error
+}
+
+func (m merging) Publish(ctx context.Context, claim core.Claim, p core.Publication, _ core.PlatformWorkspace) (core.PublishResult, error) {
+	p.Step = core.PublishFailed
+	return core.PublishResult{Merged: 1}, errors.Join(m.fail, m.store.SavePublication(ctx, claim.Lease, p))
+}
+
+func TestPublish_TheDiffShowsWhatOthersPushed(t *testing.T) {
+	t.Parallel()
+	for _, fail := range []error{nil, core.Fail(core.Unavailable, "github_unavailable", "GitHub does not answer.")} {
+		s := storetest.New(t)
+		owner := storetest.User(t, s).ID
+		session := storetest.Session(t, s, owner)
+		if _, err := s.RequestPublish(t.Context(), core.Publication{SessionID: session.ID, RequestedBy: owner, ClientKey: "k1", Title: "T"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		st := run(t, s, func(ctx context.Context, _ core.TurnRecorder) (core.TurnResult, error) {
+			return core.TurnResult{}, errors.New("no turn is wanted")
+		}, &boxes{}, func(o *turn.Options) { o.Publisher = merging{store: s, fail: fail} })
+		diff := slices.IndexFunc(st.events(t, session.ID, "diff_updated"), func(e core.Event) bool { return e.Type == "diff_updated" && e.MessageID == "" })
+		if diff < 0 {
+			t.Error("the diff is not the publish's")
+		}
 	}
 }

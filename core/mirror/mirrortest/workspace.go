@@ -25,6 +25,8 @@ type Workspace struct {
 
 	// Tamper may change what a snapshot says and sends.
 	Tamper func(snap *core.Snapshot, pack []byte) []byte
+	// Missing is what a checkpoint says that it has no room for.
+	Missing []string
 }
 
 // NewWorkspace is empty until Checkout.
@@ -147,4 +149,18 @@ func (w *Workspace) Run(ctx context.Context, c core.Command) (core.CommandResult
 		return core.CommandResult{Exit: exit.ExitCode(), Head: out}, nil
 	}
 	return core.CommandResult{Head: out}, err
+}
+
+// Checkpoint writes a tar of the whole work tree.
+func (w *Workspace) Checkpoint(ctx context.Context, out io.Writer, _ int64) (core.CheckpointInfo, error) {
+	cmd := exec.CommandContext(ctx, "tar", "--directory", w.Dir, "--exclude=./.git", "--create", ".")
+	cmd.Stdout = out
+	return core.CheckpointInfo{BaseSHA: w.base, Missing: w.Missing}, cmd.Run()
+}
+
+// Restore makes the work tree what it was at a Checkpoint.
+func (w *Workspace) Restore(ctx context.Context, _ core.CheckpointInfo, from io.Reader) error {
+	cmd := exec.CommandContext(ctx, "sh", "-c", "find . -mindepth 1 -maxdepth 1 ! -name .git -exec rm -rf {} + && tar --extract")
+	cmd.Dir, cmd.Stdin = w.Dir, from
+	return cmd.Run()
 }
