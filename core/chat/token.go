@@ -128,8 +128,9 @@ func (s *Service) Disconnect(ctx context.Context, user core.User) error {
 	return s.store.Disconnected(ctx, user.ID, user.ID)
 }
 
-// forgetUser drops what was remembered of the person's view of GitHub.
+// forgetUser drops what was remembered of the person's view of GitHub, and of an older sign-in.
 func (s *Service) forgetUser(id core.UserID) {
+	s.rotated.drop(id)
 	s.accounts.forget(func(k core.UserID) bool { return k == id })
 	s.repositories.forget(func(k listKey) bool { return k.user == id })
 	s.located.forget(func(k repositoryKey) bool { return k.user == id })

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/core/seal"
@@ -100,16 +101,18 @@ func (s *Store) readToken(ctx context.Context, q querier, id core.UserID, lock s
 	return t, nil
 }
 
+// writeToken counts a row's versions on from a random number, so that those of a row that was deleted
+// do not come again.
 func (s *Store) writeToken(ctx context.Context, tx *Tx, id core.UserID, t core.UserToken) (version int64, err error) {
 	err = tx.QueryRow(ctx, `
-		INSERT INTO user_tokens AS old (user_id, access, refresh, expires_at, refresh_expires_at, version) VALUES ($1, $2, $3, $4, $5, 1)
+		INSERT INTO user_tokens AS old (user_id, access, refresh, expires_at, refresh_expires_at, version) VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (user_id) DO UPDATE SET access = excluded.access, refresh = excluded.refresh, expires_at = excluded.expires_at,
 			refresh_expires_at = excluded.refresh_expires_at, version = old.version + 1, stale_at = NULL, updated_at = clock_timestamp()
 		RETURNING version`,
 		id,
 		s.keys.Seal([]byte(t.Access), seal.Place("user_tokens", "access", string(id))),
 		s.keys.Seal([]byte(t.Refresh), seal.Place("user_tokens", "refresh", string(id))),
-		orNull(t.ExpiresAt), orNull(t.RefreshExpiresAt)).Scan(&version)
+		orNull(t.ExpiresAt), orNull(t.RefreshExpiresAt), rand.Int64N(1<<62)).Scan(&version)
 	if err != nil {
 		return 0, fmt.Errorf("store the token: %w", err)
 	}

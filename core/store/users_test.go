@@ -48,10 +48,10 @@ func TestUserToken_IsSealedAndVersioned(t *testing.T) {
 	if _, err := s.UserToken(t.Context(), user.ID); core.CodeOf(err) != "reauth_required" || core.KindOf(err) != core.Unauthenticated {
 		t.Errorf("without a token: %v, want Unauthenticated reauth_required", err)
 	}
-	in := core.UserToken{Access: "ghu_canary-access", Refresh: "ghr_canary-refresh", ExpiresAt: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Version: 99}
+	in := core.UserToken{Access: "ghu_canary-access", Refresh: "ghr_canary-refresh", ExpiresAt: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	must(t, s.SaveUserToken(t.Context(), user.ID, in))
 	got, err := s.UserToken(t.Context(), user.ID)
-	in.Version = 1
+	in.Version = got.Version
 	if diff := cmp.Diff(in, got); err != nil || diff != "" {
 		t.Errorf("token: %v (-want +got):\n%s", err, diff)
 	}
@@ -73,12 +73,14 @@ func TestRefreshUserToken_OnceForAllWhoAsk(t *testing.T) {
 	s := storetest.New(t)
 	user := storetest.User(t, s)
 	must(t, s.SaveUserToken(t.Context(), user.ID, core.UserToken{Access: "old", Refresh: "r1"}))
+	first, err := s.UserToken(t.Context(), user.ID)
+	must(t, err)
 	var mu sync.Mutex
 	calls := 0
 	var all sync.WaitGroup
 	for range 6 {
 		all.Go(func() {
-			got, err := s.RefreshUserToken(t.Context(), user.ID, 1, func(old core.UserToken) (core.UserToken, error) {
+			got, err := s.RefreshUserToken(t.Context(), user.ID, first.Version, func(old core.UserToken) (core.UserToken, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				calls++
@@ -87,7 +89,7 @@ func TestRefreshUserToken_OnceForAllWhoAsk(t *testing.T) {
 				}
 				return core.UserToken{Access: "new", Refresh: "r2"}, nil
 			})
-			if err != nil || got.Access != "new" || got.Version != 2 {
+			if err != nil || got.Access != "new" || got.Version != first.Version+1 {
 				t.Errorf("RefreshUserToken = version %d, %v", got.Version, err)
 			}
 		})
@@ -97,12 +99,34 @@ func TestRefreshUserToken_OnceForAllWhoAsk(t *testing.T) {
 		t.Errorf("GitHub was asked %d times, want once: a refresh token works once", calls)
 	}
 	refused := core.Fail(core.Unauthenticated, "reauth_required", "x")
-	_, err := s.RefreshUserToken(t.Context(), user.ID, 2, func(core.UserToken) (core.UserToken, error) { return core.UserToken{}, refused })
+	_, err = s.RefreshUserToken(t.Context(), user.ID, first.Version+1, func(core.UserToken) (core.UserToken, error) { return core.UserToken{}, refused })
 	if !errors.Is(err, refused) {
 		t.Errorf("a refused refresh: %v, want its error", err)
 	}
-	if got, err := s.UserToken(t.Context(), user.ID); err != nil || got.Access != "new" || got.Version != 2 {
+	if got, err := s.UserToken(t.Context(), user.ID); err != nil || got.Access != "new" || got.Version != first.Version+1 {
 		t.Errorf("after a refused refresh: version %d, %v", got.Version, err)
+	}
+}
+
+func TestUserToken_ANewSignInIsSafeFromWhatWasAskedOfTheLast(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	user := storetest.User(t, s)
+	must(t, s.SaveUserToken(t.Context(), user.ID, core.UserToken{Access: "a1", Refresh: "r1"}))
+	old, err := s.UserToken(t.Context(), user.ID)
+	must(t, err)
+	must(t, s.Disconnected(t.Context(), user.ID, ""))
+	must(t, s.SaveUserToken(t.Context(), user.ID, core.UserToken{Access: "a2", Refresh: "r2"}))
+
+	got, err := s.RefreshUserToken(t.Context(), user.ID, old.Version, func(core.UserToken) (core.UserToken, error) {
+		return core.UserToken{Access: "dead", Refresh: "dead"}, nil
+	})
+	if err != nil || got.Access != "a2" {
+		t.Errorf("a late refresh: %q, %v, want the new sign-in's", got.Access, err)
+	}
+	must(t, s.DropUserToken(t.Context(), user.ID, old.Version))
+	if got, err := s.UserToken(t.Context(), user.ID); err != nil || got.Access != "a2" {
+		t.Errorf("after a late drop: %q, %v", got.Access, err)
 	}
 }
 
