@@ -2,8 +2,11 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/core/seal"
@@ -55,11 +58,17 @@ func (s *Store) UserToken(ctx context.Context, id core.UserID) (core.UserToken, 
 
 // RefreshUserToken runs refresh on the token under its row's lock and stores what it returns. When
 // the stored version is not the given one, somebody has refreshed meanwhile and that token is
-// returned instead. An error of refresh is returned as it is and changes nothing.
+// returned instead. An error of refresh is returned as it is and changes nothing. It holds a
+// connection until GitHub has answered, so the caller bounds how many there are. Unavailable
+// github_unavailable when another process does not get GitHub's answer in time.
 func (s *Store) RefreshUserToken(ctx context.Context, id core.UserID, version int64, refresh func(core.UserToken) (core.UserToken, error)) (core.UserToken, error) {
 	var current core.UserToken
 	err := s.InTx(ctx, func(tx *Tx) error {
-		var err error
+		// Who has the lock waits for GitHub: when that takes long, waiting along only takes connections.
+		_, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '3s'`)
+		if err != nil {
+			return err
+		}
 		current, err = s.readToken(ctx, tx, id, " FOR UPDATE")
 		if err != nil || current.Version != version {
 			return err
@@ -72,6 +81,10 @@ func (s *Store) RefreshUserToken(ctx context.Context, id core.UserID, version in
 		current = fresh
 		return err
 	})
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "55P03" { // lock_not_available
+		err = core.Fail(core.Unavailable, "github_unavailable",
+			"GitHub is slow to renew your sign-in. Nothing was lost: try again in a minute.").Because(err)
+	}
 	if err != nil {
 		return core.UserToken{}, err
 	}

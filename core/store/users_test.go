@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"sync"
@@ -106,6 +107,28 @@ func TestRefreshUserToken_OnceForAllWhoAsk(t *testing.T) {
 	if got, err := s.UserToken(t.Context(), user.ID); err != nil || got.Access != "new" || got.Version != first.Version+1 {
 		t.Errorf("after a refused refresh: version %d, %v", got.Version, err)
 	}
+}
+
+func TestRefreshUserToken_DoesNotWaitAlongForASilentGitHub(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	user := storetest.User(t, s)
+	must(t, s.SaveUserToken(t.Context(), user.ID, core.UserToken{Access: "old", Refresh: "r1"}))
+	first, err := s.UserToken(t.Context(), user.ID)
+	must(t, err)
+	_, err = s.RefreshUserToken(t.Context(), user.ID, first.Version, func(core.UserToken) (core.UserToken, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		_, err := s.RefreshUserToken(ctx, user.ID, first.Version, func(core.UserToken) (core.UserToken, error) {
+			t.Error("two refreshed at once")
+			return core.UserToken{}, nil
+		})
+		if core.CodeOf(err) != "github_unavailable" {
+			t.Errorf("who waited: %v, want github_unavailable", err)
+		}
+		return core.UserToken{Access: "new", Refresh: "r2"}, nil
+	})
+	must(t, err)
 }
 
 func TestUserToken_ANewSignInIsSafeFromWhatWasAskedOfTheLast(t *testing.T) {
