@@ -22,7 +22,7 @@ func (r Rights) MayPublish() bool { return r.Push }
 
 // Open is the access rule: it returns the session when the person may view it. Anyone for whom
 // GitHub lists the repository under the installation may, and so may an administrator, whose look
-// is written down under action. Everyone else gets the answer of a session that does not exist;
+// is written down under action, as long as GitHub knows them. Everyone else gets the answer of a session that does not exist;
 // only its owner, who knows it anyway, is told that GitHub has taken the access away.
 func (s *Service) Open(ctx context.Context, user core.User, id core.SessionID, action string) (core.ChatSession, Rights, error) {
 	session, err := s.store.Session(ctx, id)
@@ -36,7 +36,7 @@ func (s *Service) Open(ctx context.Context, user core.User, id core.SessionID, a
 		err = s.renamed(ctx, &session, repo)
 		return session, rights, err
 	}
-	if rights.Admin {
+	if rights.Admin && core.CodeOf(err) != codeReauth {
 		if err := s.audit(ctx, user, id, action); err != nil {
 			return core.ChatSession{}, Rights{}, err
 		}

@@ -147,6 +147,23 @@ func TestToken_OneThatIsRefusedIsAskedAboutOnce(t *testing.T) {
 	}
 }
 
+func TestOpen_AsksAnAdministratorToSignInAgainToo(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	session := storetest.Session(t, b.store, storetest.User(t, b.store).ID)
+	admin := b.user
+	admin.Role = core.Admin
+	if _, _, err := b.chat.Open(t.Context(), admin, session.ID, "session_view"); err != nil {
+		t.Fatalf("while GitHub knows them: %v", err)
+	}
+	if err := b.github.RevokeUser("octo-dev"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := b.chat.Open(t.Context(), admin, session.ID, "session_view"); core.CodeOf(err) != "reauth_required" {
+		t.Errorf("after they took it back: %v, want reauth_required", err)
+	}
+}
+
 func TestConfirm_KeepsWhatWorksAndWhatGitHubCannotSay(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

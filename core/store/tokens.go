@@ -27,9 +27,22 @@ func (s *Store) SaveUserToken(ctx context.Context, id core.UserID, t core.UserTo
 }
 
 // DropUserToken forgets a token that GitHub takes no more. One that was stored since version stays.
+// When GitHub has said that the person took it back, it signs them out everywhere, too: the mark that
+// says so goes with the row.
 func (s *Store) DropUserToken(ctx context.Context, id core.UserID, version int64) error {
-	_, err := s.pool.Exec(ctx, `DELETE FROM user_tokens WHERE user_id = $1 AND version = $2`, id, version)
-	return mapError(err)
+	return s.InTx(ctx, func(tx *Tx) error {
+		var takenBack bool
+		err := tx.QueryRow(ctx, `
+			DELETE FROM user_tokens WHERE user_id = $1 AND version = $2 RETURNING stale_at IS NOT NULL`, id, version).Scan(&takenBack)
+		if isNone(err) {
+			return nil
+		}
+		if err != nil || !takenBack {
+			return err
+		}
+		_, err = tx.endLogins(ctx, id)
+		return err
+	})
 }
 
 // Disconnected forgets a person's token, whichever it is, and signs them out everywhere: their access
