@@ -9,13 +9,19 @@ import (
 
 // Rights is what one person may do with one session.
 type Rights struct {
-	Owner bool
-	Admin bool
-	Push  bool // as of at most 60 s ago; Publish asks again
+	Person core.UserID
+	Owner  bool
+	Admin  bool
+	Push   bool // as of at most 60 s ago; Publish asks again
 }
 
 // MayCancel says whether the person may cancel a turn and stop the sandbox.
 func (r Rights) MayCancel() bool { return r.Owner || r.Admin }
+
+// MayCancelPublish says whether the person may cancel an attempt: who asked for it may, too.
+func (r Rights) MayCancelPublish(p core.Publication) bool {
+	return r.MayCancel() || p.RequestedBy != "" && p.RequestedBy == r.Person
+}
 
 // MayPublish says whether to offer the publish button.
 func (r Rights) MayPublish() bool { return r.Push }
@@ -29,7 +35,7 @@ func (s *Service) Open(ctx context.Context, user core.User, id core.SessionID, a
 	if err != nil {
 		return core.ChatSession{}, Rights{}, err
 	}
-	rights := Rights{Owner: session.OwnerID == user.ID, Admin: user.Role == core.Admin}
+	rights := Rights{Person: user.ID, Owner: session.OwnerID == user.ID, Admin: user.Role == core.Admin}
 	repo, err := s.seen(ctx, user, session)
 	if err == nil {
 		rights.Push = mayPush(repo) == nil
