@@ -21,7 +21,7 @@ func TestUpsertUser_FollowsTheGitHubID(t *testing.T) {
 	s := storetest.New(t)
 	first, err := s.UpsertUser(t.Context(), core.Person{ID: 7, Login: "old-login", Name: "Octo"})
 	must(t, err)
-	must(t, s.SetRole(t.Context(), first.ID, core.Admin, first.ID))
+	must(t, s.SetRole(t.Context(), first.ID, core.Admin, first.ID, true))
 	second, err := s.UpsertUser(t.Context(), core.Person{ID: 7, Login: "new-login", Name: "Octo Dev"})
 	must(t, err)
 	want := core.User{ID: first.ID, GitHubID: 7, Login: "new-login", Name: "Octo Dev", Role: core.Admin, CreatedAt: first.CreatedAt}
@@ -37,6 +37,26 @@ func TestUpsertUser_FollowsTheGitHubID(t *testing.T) {
 	}
 	if _, err := s.User(t.Context(), core.NewID[core.UserID]()); core.KindOf(err) != core.NotFound {
 		t.Errorf("User of no id: %v", err)
+	}
+}
+
+func TestSetRole_LeavesOneOfTwoWhoTakeItFromEachOther(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	a, b := storetest.User(t, s), storetest.User(t, s)
+	for _, u := range []core.User{a, b} {
+		must(t, s.SetRole(t.Context(), u.ID, core.Admin, a.ID, true))
+	}
+	var errs [2]error
+	var both sync.WaitGroup
+	both.Go(func() { errs[0] = s.SetRole(t.Context(), b.ID, core.Member, a.ID, false) })
+	both.Go(func() { errs[1] = s.SetRole(t.Context(), a.ID, core.Member, b.ID, false) })
+	both.Wait()
+	if n := count(t, s, `SELECT count(*) FROM users WHERE role = 'admin'`); n != 1 {
+		t.Errorf("%d administrators are left, want one: %v", n, errs)
+	}
+	if (errs[0] == nil) == (errs[1] == nil) || core.KindOf(errors.Join(errs[:]...)) != core.NotFound {
+		t.Errorf("errors %v, want NotFound for one of them", errs)
 	}
 }
 
