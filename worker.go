@@ -56,8 +56,8 @@ type worker struct {
 
 // probed is what GitHub said of the App the last time.
 type probed struct {
-	slug    string
-	problem string // what keeps it from working, in words for people
+	info    github.AppInfo // zero until GitHub has answered
+	problem string         // what keeps it from working, in words for people
 }
 
 func newWorker(ctx context.Context, p *process) (*worker, error) {
@@ -98,7 +98,7 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 			DiskBytes: p.cfg.Sandbox.Disk << 20, Inodes: p.cfg.Sandbox.Inodes,
 		},
 	})
-	info := w.probe(ctx)
+	w.probe(ctx)
 	w.self.Store(&core.Worker{
 		ID: core.NewID[core.WorkerID](), Version: version, Capacity: p.cfg.Sandbox.MaxRunning,
 		Status: core.WorkerStatus{
@@ -112,7 +112,7 @@ func newWorker(ctx context.Context, p *process) (*worker, error) {
 	}
 	w.processor = turn.NewProcessor(turn.Options{
 		Store: p.store, Sandboxes: w.sandboxes, Agent: loop, Mirror: publish.Marked{Mirror: m}, Signals: p.hub, Redactor: p.redact, Network: w.network,
-		Publisher: w.publisher(app, info, m), Budgets: p.cfg.Limits.Budgets(), Worker: func() core.Worker { return *w.self.Load() }, Ready: w.sandboxes.Answers, Log: p.log,
+		Publisher: w.publisher(m), Budgets: p.cfg.Limits.Budgets(), Worker: func() core.Worker { return *w.self.Load() }, Ready: w.sandboxes.Answers, Log: p.log,
 	})
 	return w, nil
 }
@@ -184,11 +184,11 @@ func prices(m config.Model) *agent.Prices {
 
 // probe asks GitHub who the App is and whether it may do what sessions need. A GitHub that does not
 // answer keeps nobody from working.
-func (w *worker) probe(ctx context.Context) github.AppInfo {
+func (w *worker) probe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, probeWait)
 	defer cancel()
 	info, err := w.app.Probe(ctx)
-	now := probed{slug: info.Slug}
+	now := probed{info: info}
 	switch {
 	case err != nil:
 		w.log.WarnContext(ctx, "the GitHub App did not answer", "code", core.CodeOf(err), "error", err)
@@ -203,7 +203,6 @@ func (w *worker) probe(ctx context.Context) github.AppInfo {
 		now.problem = "The GitHub App lacks " + strings.Join(info.Missing, " and ") + ". Sessions cannot publish until its owner asks for that on the App's page and each account accepts it."
 	}
 	w.probed.Store(&now)
-	return info
 }
 
 // reprobe asks again from time to time, until ctx ends.
@@ -220,14 +219,20 @@ func (w *worker) reprobe(ctx context.Context) {
 	}
 }
 
-// publisher signs commits as the App's bot; when GitHub did not say who that is, by a plain name.
-func (w *worker) publisher(app *github.App, info github.AppInfo, m *mirror.Mirror) *publish.Service {
-	bot := publish.Identity{Name: "agent-sandboxing[bot]", Email: "agent-sandboxing[bot]@" + w.bases.NoreplyHost()}
-	if info.Slug != "" {
-		bot.Name, bot.Email = info.Committer()
+// bot is who signs the commits: the App's bot, or a plain name as long as GitHub has not said who that is.
+func (w *worker) bot() publish.Identity {
+	last := w.probed.Load()
+	if last == nil || last.info.Slug == "" {
+		name := "agent-sandboxing[bot]"
+		return publish.Identity{Name: name, Email: name + "@" + w.bases.NoreplyHost()}
 	}
+	name, email := last.info.Committer()
+	return publish.Identity{Name: name, Email: email}
+}
+
+func (w *worker) publisher(m *mirror.Mirror) *publish.Service {
 	return publish.New(publish.Options{
-		Store: w.store, Mirror: m, Tokens: w.tokens, PullRequests: app, Access: w.chat, Bot: bot,
+		Store: w.store, Mirror: m, Tokens: w.tokens, PullRequests: w.app, Access: w.chat, Bot: w.bot,
 		PublicURL: w.cfg.PublicURL, NoreplyHost: w.bases.NoreplyHost(), Log: w.log,
 		Redact: func(s string) string { clean, _ := w.redact.Text(s); return clean },
 	})
@@ -293,7 +298,7 @@ func (w *worker) observe(ctx context.Context) {
 		self.Status.DiskFreeMiB = int64(disk.Bavail) * disk.Bsize >> 20
 	}
 	if app := w.probed.Load(); app != nil {
-		self.Status.AppSlug, self.Status.AppProblem = app.slug, app.problem
+		self.Status.AppSlug, self.Status.AppProblem = app.info.Slug, app.problem
 	}
 	w.self.Store(&self)
 }

@@ -42,7 +42,7 @@ type UserToken struct {
 	Refresh          string
 	ExpiresAt        time.Time // zero: does not expire
 	RefreshExpiresAt time.Time
-	Version          int64 // raised by each write; a late refresh must not overwrite a newer login
+	Version          int64 // raised by each write, and never one that was; a late refresh must not overwrite a newer login
 }
 
 // Login is one signed-in browser, ended by sign-out, 7 idle days or 30 days.

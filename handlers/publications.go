@@ -72,6 +72,9 @@ func (h *Handlers) PublishPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	if kept := h.takeDraft(c, link.Publish(v.id())).Publish; kept != nil {
+		form = *kept
+	}
 	p, err := h.publishProps(c, v, form)
 	if err != nil {
 		return err

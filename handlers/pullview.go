@@ -123,7 +123,7 @@ func (v sessionView) pull() components.PullRequestProps {
 	switch pub.Step {
 	case core.PublishRequested, core.PublishCommitted, core.PublishPushed:
 		p.Publishing = publishSteps(*pub)
-		if cancellable(*pub) && v.Rights.MayCancel() {
+		if cancellable(*pub) && v.Rights.MayCancelPublish(*pub) {
 			p.CancelURL = link.CancelPublish(v.id(), string(pub.ID))
 		}
 	case core.PublishFailed:

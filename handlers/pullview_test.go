@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"agent-sandboxing/core"
+	"agent-sandboxing/core/chat"
 )
 
 // published is a session whose first turn changed a file and whose pull request a person opened a
@@ -64,6 +65,27 @@ func TestPull_OffersAnUpdateOnlyForNewWork(t *testing.T) {
 	}
 	if p := s.view().pull(); p.Update || p.Outcome != "Pull request #41 is updated." {
 		t.Errorf("after the agent published: %+v", p)
+	}
+}
+
+func TestPull_OffersCancelToWhoAskedForThePublish(t *testing.T) {
+	t.Parallel()
+	s := published(t)
+	s.line.Publication = &core.Publication{ID: "p1", RequestedBy: "reviewer", Step: core.PublishRequested, CreatedAt: start.Add(7 * time.Second)}
+	for name, c := range map[string]struct {
+		rights chat.Rights
+		want   bool
+	}{
+		"who asked":     {chat.Rights{Person: "reviewer", Push: true}, true},
+		"the owner":     {chat.Rights{Person: "owner", Owner: true}, true},
+		"somebody else": {chat.Rights{Person: "other", Push: true}, false},
+		"an admin":      {chat.Rights{Person: "admin", Admin: true}, true},
+	} {
+		v := s.view()
+		v.Rights = c.rights
+		if got := v.pull().CancelURL != ""; got != c.want {
+			t.Errorf("%s: cancel offered: %v, want %v", name, got, c.want)
+		}
 	}
 }
 

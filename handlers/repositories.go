@@ -65,7 +65,7 @@ func (h *Handlers) New(c echo.Context) error {
 		return err
 	}
 	if p.Text == "" {
-		p.Text = h.takeDraft(c, c.Request().URL.RequestURI())
+		p.Text = h.takeDraft(c, c.Request().URL.RequestURI()).Text
 	}
 	return Page(c, http.StatusOK, pages.New(p))
 }

@@ -96,7 +96,7 @@ func (h *Handlers) Show(c echo.Context) error {
 	if WantsJSON(c.Request()) {
 		return h.sessionJSON(c, http.StatusOK, id)
 	}
-	return h.showSession(c, http.StatusOK, id, typed{text: h.takeDraft(c, c.Request().URL.RequestURI())})
+	return h.showSession(c, http.StatusOK, id, typed{text: h.takeDraft(c, c.Request().URL.RequestURI()).Text})
 }
 
 // typed is what somebody typed into the composer or as a title, and why it was not taken.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/google/go-cmp/cmp"
+
 	"agent-sandboxing/core"
 	"agent-sandboxing/core/github/githubtest"
 )
@@ -194,6 +196,35 @@ func TestReauth_LosesNoDraft(t *testing.T) {
 				t.Errorf("it holds %q a second time", got)
 			}
 		})
+	}
+}
+
+func TestReauth_LosesNoPublishForm(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	b := r.signedIn(t, owner)
+	s := b.finished()
+	b.changed(s, core.ChangedFile{Path: "main.go", Status: "modified"}, core.ChangedFile{Path: "other.go", Status: "modified"})
+	path := "/chat-sessions/" + string(s.id) + "/publish"
+	action, values := formOf(b.get(path), `form[action="`+path+`"]`)
+	values.Set("title", "A better title")
+	values.Set("body", "What I wrote <&>")
+	values["path"] = []string{"other.go"}
+	values.Del("draft")
+	r.signedIn(t, owner).post("/settings/sign-out-everywhere", nil)
+	login, err := url.Parse(b.post(action, values).location())
+	if err != nil || login.Query().Get("return_to") != path {
+		t.Fatalf("sent to %v, %v, want back to %s", login, err, path)
+	}
+	b.signIn(owner, path)
+	_, got := formOf(b.get(path), `form[action="`+path+`"]`)
+	got.Del("csrf_token")
+	values.Del("csrf_token")
+	if diff := cmp.Diff(values, got); diff != "" {
+		t.Errorf("the form (-sent +back):\n%s", diff)
+	}
+	if _, again := formOf(b.get(path), `form[action="`+path+`"]`); again.Get("title") == "A better title" {
+		t.Error("it comes back a second time")
 	}
 }
 

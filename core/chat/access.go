@@ -9,34 +9,40 @@ import (
 
 // Rights is what one person may do with one session.
 type Rights struct {
-	Owner bool
-	Admin bool
-	Push  bool // as of at most 60 s ago; Publish asks again
+	Person core.UserID
+	Owner  bool
+	Admin  bool
+	Push   bool // as of at most 60 s ago; Publish asks again
 }
 
 // MayCancel says whether the person may cancel a turn and stop the sandbox.
 func (r Rights) MayCancel() bool { return r.Owner || r.Admin }
+
+// MayCancelPublish says whether the person may cancel an attempt: who asked for it may, too.
+func (r Rights) MayCancelPublish(p core.Publication) bool {
+	return r.MayCancel() || p.RequestedBy != "" && p.RequestedBy == r.Person
+}
 
 // MayPublish says whether to offer the publish button.
 func (r Rights) MayPublish() bool { return r.Push }
 
 // Open is the access rule: it returns the session when the person may view it. Anyone for whom
 // GitHub lists the repository under the installation may, and so may an administrator, whose look
-// is written down under action. Everyone else gets the answer of a session that does not exist;
+// is written down under action, as long as GitHub knows them. Everyone else gets the answer of a session that does not exist;
 // only its owner, who knows it anyway, is told that GitHub has taken the access away.
 func (s *Service) Open(ctx context.Context, user core.User, id core.SessionID, action string) (core.ChatSession, Rights, error) {
 	session, err := s.store.Session(ctx, id)
 	if err != nil {
 		return core.ChatSession{}, Rights{}, err
 	}
-	rights := Rights{Owner: session.OwnerID == user.ID, Admin: user.Role == core.Admin}
+	rights := Rights{Person: user.ID, Owner: session.OwnerID == user.ID, Admin: user.Role == core.Admin}
 	repo, err := s.seen(ctx, user, session)
 	if err == nil {
 		rights.Push = mayPush(repo) == nil
 		err = s.renamed(ctx, &session, repo)
 		return session, rights, err
 	}
-	if rights.Admin {
+	if rights.Admin && core.CodeOf(err) != codeReauth {
 		if err := s.audit(ctx, user, id, action); err != nil {
 			return core.ChatSession{}, Rights{}, err
 		}

@@ -14,8 +14,9 @@ import (
 type Store interface {
 	UpsertUser(ctx context.Context, p core.Person) (core.User, error)
 	User(ctx context.Context, id core.UserID) (core.User, error)
-	// SetRole changes a role and writes down who did.
-	SetRole(ctx context.Context, id core.UserID, role core.UserRole, by core.UserID) error
+	// SetRole changes a role and writes down who did. NotFound when by has no longer the role to do so,
+	// unless they are configured to.
+	SetRole(ctx context.Context, id core.UserID, role core.UserRole, by core.UserID, configured bool) error
 	// People lists who has signed in, by a part of login or name.
 	People(ctx context.Context, query string, limit int) ([]core.UserRow, error)
 	AuditOf(ctx context.Context, actions []string, limit int) ([]core.AuditRow, error)

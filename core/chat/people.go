@@ -58,7 +58,7 @@ func (s *Service) SetRole(ctx context.Context, user core.User, id core.UserID, r
 	case whose.ID == user.ID:
 		return core.Fail(core.Conflict, "role_own", "You cannot take the role from yourself. Another administrator can.")
 	}
-	return s.store.SetRole(ctx, id, role, user.ID)
+	return s.store.SetRole(ctx, id, role, user.ID, s.gate.admin(user.Login))
 }
 
 // SignOutPerson ends every login of somebody. Administrators only.

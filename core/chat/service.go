@@ -68,6 +68,7 @@ type Service struct {
 	audited      *recent[auditKey, bool]
 	workers      *recent[string, []core.Worker]
 	rotated      rotated
+	renewals     renewals
 }
 
 // repositoryKey names one person's view of one repository.
@@ -111,6 +112,7 @@ func New(o Options) *Service {
 		audited:      newRecent[auditKey, bool](auditEvery),
 		workers:      newRecent[string, []core.Worker](workersTTL),
 		rotated:      rotated{pairs: map[core.UserID]pair{}},
+		renewals:     renewals{slots: make(chan struct{}, maxRenewals)},
 	}
 	if s.bashPolicy == "" {
 		s.bashPolicy = core.PolicySeed

@@ -7,11 +7,27 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"agent-sandboxing/core"
 )
 
 // refreshAhead is how long before its end an access token is renewed.
 const refreshAhead = 5 * time.Minute
+
+const (
+	// maxRenewals is how many people's tokens are renewed at once: each holds a connection of the
+	// database until GitHub has answered.
+	maxRenewals = 4
+	// renewalWait is how long a renewal waits for its turn.
+	renewalWait = 5 * time.Second
+)
+
+// renewals is the renewals under way: one for all who ask for the same token, and few in all.
+type renewals struct {
+	flights singleflight.Group
+	slots   chan struct{}
+}
 
 const codeReauth = "reauth_required"
 
@@ -71,8 +87,24 @@ func (s *Service) withToken(ctx context.Context, user core.UserID, use func(core
 	return use(token)
 }
 
-// refresh renews a token. One that GitHub renews no more is forgotten, so that it is not asked again.
+// refresh renews a token, once for all who ask. Unavailable github_unavailable when too many others
+// wait for GitHub.
 func (s *Service) refresh(ctx context.Context, user core.UserID, token core.UserToken) (core.UserToken, error) {
+	fresh, err, _ := s.renewals.flights.Do(fmt.Sprintf("%s %d", user, token.Version), func() (any, error) {
+		select {
+		case s.renewals.slots <- struct{}{}:
+			defer func() { <-s.renewals.slots }()
+		case <-time.After(renewalWait):
+			return core.UserToken{}, core.Fail(core.Unavailable, "github_unavailable",
+				"GitHub is slow to renew sign-ins. Nothing was lost: try again in a minute.")
+		}
+		return s.renew(ctx, user, token)
+	})
+	return fresh.(core.UserToken), err
+}
+
+// renew renews a token. One that GitHub renews no more is forgotten, so that it is not asked again.
+func (s *Service) renew(ctx context.Context, user core.UserID, token core.UserToken) (core.UserToken, error) {
 	// A rotated pair must reach the table even when this request is cut: GitHub has already ended
 	// the old one.
 	keep, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
@@ -128,8 +160,9 @@ func (s *Service) Disconnect(ctx context.Context, user core.User) error {
 	return s.store.Disconnected(ctx, user.ID, user.ID)
 }
 
-// forgetUser drops what was remembered of the person's view of GitHub.
+// forgetUser drops what was remembered of the person's view of GitHub, and of an older sign-in.
 func (s *Service) forgetUser(id core.UserID) {
+	s.rotated.drop(id)
 	s.accounts.forget(func(k core.UserID) bool { return k == id })
 	s.repositories.forget(func(k listKey) bool { return k.user == id })
 	s.located.forget(func(k repositoryKey) bool { return k.user == id })

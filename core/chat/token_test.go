@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"agent-sandboxing/core"
 	"agent-sandboxing/core/chat"
 	"agent-sandboxing/core/github/githubtest"
+	"agent-sandboxing/core/store/storetest"
 )
 
 // forgetful is a store whose write of a rotated pair fails as often as it is told.
@@ -67,6 +69,67 @@ func TestToken_ARotatedPairOutlivesAFailedWrite(t *testing.T) {
 	}
 }
 
+// crowd is a store that holds every renewal until all have read their token, and counts how many of
+// them there are at once.
+type crowd struct {
+	chat.Store
+	left      atomic.Int32 // to read
+	allRead   chan struct{}
+	now, most atomic.Int32
+}
+
+func (c *crowd) UserToken(ctx context.Context, id core.UserID) (core.UserToken, error) {
+	token, err := c.Store.UserToken(ctx, id)
+	if c.left.Add(-1) == 0 {
+		close(c.allRead)
+	}
+	return token, err
+}
+
+func (c *crowd) RefreshUserToken(ctx context.Context, id core.UserID, version int64, refresh func(core.UserToken) (core.UserToken, error)) (core.UserToken, error) {
+	now := c.now.Add(1)
+	defer c.now.Add(-1)
+	for most := c.most.Load(); now > most && !c.most.CompareAndSwap(most, now); most = c.most.Load() {
+	}
+	<-c.allRead
+	return c.Store.RefreshUserToken(ctx, id, version, refresh)
+}
+
+func TestToken_RenewalsLeaveTheDatabaseToOthers(t *testing.T) {
+	t.Parallel()
+	const asking = 30
+	for name, c := range map[string]struct {
+		people int
+		most   int32
+	}{"one person with many tabs": {1, 1}, "many people": {asking, 4}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			all := &crowd{allRead: make(chan struct{})}
+			b := setup(t, func(o *chat.Options) { all.Store = o.Store; o.Store = all })
+			people := []core.UserID{b.user.ID}
+			for len(people) < c.people {
+				u := storetest.User(t, b.store)
+				if err := b.store.SaveUserToken(t.Context(), u.ID, core.UserToken{Access: "a", Refresh: "r", ExpiresAt: time.Now()}); err != nil {
+					t.Fatal(err)
+				}
+				people = append(people, u.ID)
+			}
+			b.github.Advance(9 * time.Hour)
+			all.left.Store(asking)
+			var wg sync.WaitGroup
+			for i := range asking {
+				wg.Go(func() {
+					_, _ = b.chat.MayPush(t.Context(), people[i%len(people)], core.Repository{ID: b.repository, InstallationID: b.installation})
+				})
+			}
+			wg.Wait()
+			if n := all.most.Load(); n > c.most || n == 0 {
+				t.Errorf("%d renewals held a connection at once, want at most %d", n, c.most)
+			}
+		})
+	}
+}
+
 func TestToken_OneThatIsRefusedIsAskedAboutOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -81,6 +144,23 @@ func TestToken_OneThatIsRefusedIsAskedAboutOnce(t *testing.T) {
 	}
 	if n := refreshes(b.github) - before; n != 1 {
 		t.Errorf("GitHub was asked %d times to renew it, want once", n)
+	}
+}
+
+func TestOpen_AsksAnAdministratorToSignInAgainToo(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	session := storetest.Session(t, b.store, storetest.User(t, b.store).ID)
+	admin := b.user
+	admin.Role = core.Admin
+	if _, _, err := b.chat.Open(t.Context(), admin, session.ID, "session_view"); err != nil {
+		t.Fatalf("while GitHub knows them: %v", err)
+	}
+	if err := b.github.RevokeUser("octo-dev"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := b.chat.Open(t.Context(), admin, session.ID, "session_view"); core.CodeOf(err) != "reauth_required" {
+		t.Errorf("after they took it back: %v, want reauth_required", err)
 	}
 }
 

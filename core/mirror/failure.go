@@ -29,6 +29,9 @@ func fetchError(err error) error {
 	case failed.says("SSL certificate problem", "certificate verification failed", "SSL: no alternative certificate"):
 		return core.Fail(core.Unavailable, "github_untrusted",
 			"This server does not trust the certificate that GitHub showed. Ask the operator to put its authority into SANDBOX_CA_FILE.").Because(err)
+	case failed.remote("IP allow list"):
+		return core.Fail(core.Forbidden, "github_ip_not_allowed",
+			"The organization only lets known network addresses in. Its owner has to add this server's address to the IP allow list.").Because(err)
 	case failed.says("Authentication failed", "could not read Username", "could not read Password",
 		"returned error: 401", "returned error: 403", "Repository not found", "' not found", "returned error: 404"):
 		return core.Fail(core.Forbidden, CodeForbidden,

@@ -261,6 +261,16 @@ func (e *gitError) says(texts ...string) bool {
 	return false
 }
 
+// remote reports whether a line that the other side sent holds text.
+func (e *gitError) remote(text string) bool {
+	for line := range strings.Lines(e.stderr) {
+		if strings.HasPrefix(line, "remote:") && strings.Contains(line, text) {
+			return true
+		}
+	}
+	return false
+}
+
 // signal is what killed git, 0 when nothing did.
 func (e *gitError) signal() syscall.Signal {
 	if exit, ok := errors.AsType[*exec.ExitError](e.cause); ok {

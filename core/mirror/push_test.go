@@ -2,6 +2,7 @@ package mirror_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -194,8 +195,16 @@ func TestFetch_SaysWhatFailed(t *testing.T) {
 			t.Errorf("the error for the log quotes git: %v", err)
 		}
 	}
-	b.server.Close()
+	b.server.Fault(func(w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, "The 'octo-org' organization has an IP allow list enabled, and 192.0.2.7 is not permitted to access this repository.")
+		return true
+	})
 	_, _, err := b.mirror.Checkout(t.Context(), b.session, false)
+	wantCode(t, err, "github_ip_not_allowed")
+	b.server.Close()
+	_, _, err = b.mirror.Checkout(t.Context(), b.session, false)
 	wantCode(t, err, "github_unavailable")
 }
 

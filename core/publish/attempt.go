@@ -275,7 +275,8 @@ func (a *attempt) meet(ctx context.Context, q *mirror.Quarantine) (given string,
 
 // write makes a commit of this attempt; a repeat with the same trees makes the same one.
 func (a *attempt) write(ctx context.Context, q *mirror.Quarantine, c mirror.Commit) (string, error) {
-	c.Message, c.Name, c.Email, c.When = a.commitMessage(a.request), a.bot.Name, a.bot.Email, a.p.CreatedAt
+	bot := a.bot()
+	c.Message, c.Name, c.Email, c.When = a.commitMessage(a.request), bot.Name, bot.Email, a.p.CreatedAt
 	return q.Commit(ctx, c)
 }
 

@@ -17,7 +17,7 @@ type Options struct {
 	Tokens       Tokens
 	PullRequests PullRequests
 	Access       Access
-	Bot          Identity
+	Bot          func() Identity     // of the commits that are made now
 	PublicURL    string              // of this installation, for links back
 	NoreplyHost  string              // of the people's commit addresses; "" means users.noreply.github.com
 	Redact       func(string) string // takes secrets out of texts; nil changes nothing
@@ -37,7 +37,7 @@ type Service struct {
 	tokens       Tokens
 	pullRequests PullRequests
 	access       Access
-	bot          Identity
+	bot          func() Identity
 	publicURL    string
 	noreplyHost  string
 	redact       func(string) string

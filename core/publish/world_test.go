@@ -141,7 +141,10 @@ func mirrorOf(dir, git string, app *github.App, tokens *github.Tokens, log *slog
 func optionsOf(s *store.Store, m *mirror.Mirror, app *github.App, tokens *github.Tokens, log *slog.Logger) publish.Options {
 	return publish.Options{
 		Store: s, Mirror: m, Tokens: tokens, PullRequests: app, Access: access{},
-		Bot: publish.Identity{Name: "agent[bot]", Email: "99+agent[bot]@users.noreply.github.com"}, PublicURL: "https://agent.example.com",
+		Bot: func() publish.Identity {
+			return publish.Identity{Name: "agent[bot]", Email: "99+agent[bot]@users.noreply.github.com"}
+		},
+		PublicURL:  "https://agent.example.com",
 		TokenPause: time.Millisecond, Log: log,
 	}
 }

@@ -47,7 +47,7 @@ func (tx *Tx) markStale(ctx context.Context, d core.Delivery) error {
 	case core.StaleRepository:
 		return mark(`UPDATE repositories SET stale_at = clock_timestamp() WHERE id = $1`, d.Repository)
 	case core.StalePerson:
-		return mark(`UPDATE user_tokens SET stale_at = clock_timestamp() WHERE user_id = (SELECT id FROM users WHERE github_id = $1)`, d.Person)
+		return tx.markPerson(ctx, d.Person)
 	case core.StalePullRequest:
 		tag, err := tx.Exec(ctx, `
 			UPDATE pull_requests SET stale_at = clock_timestamp()
@@ -58,6 +58,24 @@ func (tx *Tx) markStale(ctx context.Context, d core.Delivery) error {
 		return err
 	}
 	return nil
+}
+
+// markPerson marks a person's token. Without one there is nothing to ask GitHub with, and they are
+// signed out everywhere.
+func (tx *Tx) markPerson(ctx context.Context, githubID core.GitHubUserID) error {
+	u, err := oneUser(ctx, tx, `WHERE github_id = $1`, githubID)
+	if isNone(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	tag, err := tx.Exec(ctx, `UPDATE user_tokens SET stale_at = clock_timestamp() WHERE user_id = $1`, u.ID)
+	if err != nil || tag.RowsAffected() > 0 {
+		return err
+	}
+	_, err = tx.endLogins(ctx, u.ID)
+	return err
 }
 
 // Deliveries says which of the deliveries have been here.

@@ -106,6 +106,38 @@ func TestRecordDelivery_MarksWhatItIsAbout(t *testing.T) {
 	}
 }
 
+func TestRecordDelivery_SignsOutWhoseTokenAPageHasForgotten(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	for i, inOrder := range []bool{true, false} {
+		user := storetest.User(t, s)
+		login, err := s.CreateLogin(t.Context(), user.ID)
+		must(t, err)
+		must(t, s.SaveUserToken(t.Context(), user.ID, core.UserToken{Access: "a", Refresh: "r"}))
+		token, err := s.UserToken(t.Context(), user.ID)
+		must(t, err)
+		deliver := func() {
+			_, err := s.RecordDelivery(t.Context(), core.Delivery{
+				GUID: string(rune('a' + i)), Event: "github_app_authorization", Stale: core.StalePerson, Person: user.GitHubID,
+			})
+			must(t, err)
+		}
+		if inOrder {
+			deliver()
+		}
+		must(t, s.DropUserToken(t.Context(), user.ID, token.Version))
+		if !inOrder {
+			if _, _, err := s.Login(t.Context(), login.ID); err != nil {
+				t.Errorf("a token that has only run out ended the login: %v", err)
+			}
+			deliver()
+		}
+		if _, _, err := s.Login(t.Context(), login.ID); core.CodeOf(err) != "signed_out" {
+			t.Errorf("told before the page met it: %v: the login lives on: %v", inOrder, err)
+		}
+	}
+}
+
 func TestDue_IsTrueForOneOfManyAndOnceInAWhile(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

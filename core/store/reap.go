@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -10,13 +11,15 @@ import (
 )
 
 const (
-	// maxPreparations is how many workers may be lost while they prepare one message.
-	maxPreparations = 3
+	// maxLosses is how many workers may be lost while they prepare one message, or publish once.
+	maxLosses = 3
 
-	codeWorkerLost = "worker_lost"
-	textWorkerLost = "The worker that ran this message stopped answering. Your changes are kept. Send the message again to go on."
-	textLostThrice = "Three workers in a row stopped while they prepared this message. Ask the operator to look at the workers, then send it again."
-	textBoxLost    = "The worker that held this sandbox stopped answering. The next message starts it again with the same files."
+	codeWorkerLost  = "worker_lost"
+	codePublishLost = "publish_worker_lost"
+	textWorkerLost  = "The worker that ran this message stopped answering. Your changes are kept. Send the message again to go on."
+	textLostThrice  = "Three workers in a row stopped while they prepared this message. Ask the operator to look at the workers, then send it again."
+	textPublishLost = "Three workers in a row stopped while they published. What had reached GitHub stays there. Ask the operator to look at the workers, then publish again."
+	textBoxLost     = "The worker that held this sandbox stopped answering. The next message starts it again with the same files."
 )
 
 // Reap ends every expired lease, each in its own transaction, and returns how many there were.
@@ -49,7 +52,12 @@ func (tx *Tx) reapOne(ctx context.Context) error {
 	if err := tx.failWorking(ctx, id); err != nil {
 		return err
 	}
-	if err := tx.countLoss(ctx, id, prepared); err != nil {
+	if prepared == "" {
+		err = tx.countPublishLoss(ctx, id)
+	} else {
+		err = tx.countLoss(ctx, id, prepared)
+	}
+	if err != nil {
 		return err
 	}
 	if err := tx.failSandbox(ctx, id); err != nil {
@@ -106,16 +114,44 @@ func (tx *Tx) countLoss(ctx context.Context, id core.SessionID, prepared core.Me
 	var losses int
 	err := tx.QueryRow(ctx, `
 		UPDATE messages SET preparations = preparations + 1
-		WHERE session_id = $1 AND id = nullif($2, '')::uuid AND state = 'queued' RETURNING preparations`, id, string(prepared)).Scan(&losses)
+		WHERE session_id = $1 AND id = $2 AND state = 'queued' RETURNING preparations`, id, prepared).Scan(&losses)
 	switch {
 	case isNone(err):
 		return nil
 	case err != nil:
 		return err
-	case losses >= maxPreparations:
+	case losses >= maxLosses:
 		return tx.failQueued(ctx, id, prepared, codeWorkerLost, textLostThrice)
 	}
 	return tx.Append(ctx, id, core.ByPlatform, prepared, core.MessageRequeued{Losses: losses})
+}
+
+// countPublishLoss leaves a publish that was under way to the next worker, twice; the third loss fails it,
+// lest it takes one worker after the other from everybody's messages.
+func (tx *Tx) countPublishLoss(ctx context.Context, id core.SessionID) error {
+	var losses int
+	err := tx.QueryRow(ctx, `
+		UPDATE publications SET losses = losses + 1 WHERE session_id = $1 AND `+duePublication+` RETURNING losses`, id).Scan(&losses)
+	if isNone(err) || err == nil && losses < maxLosses {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	p, err := onePublication(ctx, tx, `WHERE session_id = $1 AND `+duePublication, id)
+	if err != nil {
+		return err
+	}
+	p.Step, p.FailureCode, p.FailureText, p.WaitingUntil = core.PublishFailed, codePublishLost, textPublishLost, time.Time{}
+	if err := tx.upsertPublication(ctx, p); err != nil {
+		return err
+	}
+	if err := tx.touch(ctx, id); err != nil {
+		return err
+	}
+	return tx.Append(ctx, id, core.ByPlatform, p.MessageID, core.PublicationChanged{
+		Type: core.EventPublicationFailed, PublicationID: p.ID, CommitSHA: p.CommitSHA, Code: p.FailureCode, Message: p.FailureText,
+	})
 }
 
 // failSandbox gives up the container: nobody attaches to it again, the next claim makes another one

@@ -127,6 +127,31 @@ func TestReap_LeavesAPublicationAtItsStep(t *testing.T) {
 	}
 }
 
+func TestReap_FailsAPublicationAtTheThirdLoss(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	claim := storetest.Working(t, s)
+	storetest.Finish(t, s, claim, "ok")
+	session := claim.Session
+	p, err := s.RequestPublish(t.Context(), core.Publication{SessionID: session.ID, Title: "T"}, nil)
+	must(t, err)
+	queued := post(t, s, session, "Meanwhile")
+	for range 3 {
+		if claim = storetest.Claim(t, s); claim.Publication == nil {
+			t.Fatal("the publication was given up early")
+		}
+		reap(t, s, session.ID)
+	}
+	p, err = s.Publication(t.Context(), session.ID, p.ID)
+	if err != nil || p.Step != core.PublishFailed || p.FailureCode != "publish_worker_lost" || p.FailureText == "" || p.FinishedAt.IsZero() {
+		t.Errorf("after the third loss: %+v, %v", p, err)
+	}
+	wantTypes(t, s, session.ID, "publication_failed")
+	if claim = storetest.Claim(t, s); claim.Message == nil || claim.Message.ID != queued.ID {
+		t.Errorf("claim = %+v, want the message that waited behind it", claim)
+	}
+}
+
 func TestReap_EndsTheCallThatNobodyAnswered(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

@@ -2,7 +2,11 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"agent-sandboxing/core"
 	"agent-sandboxing/core/seal"
@@ -23,9 +27,22 @@ func (s *Store) SaveUserToken(ctx context.Context, id core.UserID, t core.UserTo
 }
 
 // DropUserToken forgets a token that GitHub takes no more. One that was stored since version stays.
+// When GitHub has said that the person took it back, it signs them out everywhere, too: the mark that
+// says so goes with the row.
 func (s *Store) DropUserToken(ctx context.Context, id core.UserID, version int64) error {
-	_, err := s.pool.Exec(ctx, `DELETE FROM user_tokens WHERE user_id = $1 AND version = $2`, id, version)
-	return mapError(err)
+	return s.InTx(ctx, func(tx *Tx) error {
+		var takenBack bool
+		err := tx.QueryRow(ctx, `
+			DELETE FROM user_tokens WHERE user_id = $1 AND version = $2 RETURNING stale_at IS NOT NULL`, id, version).Scan(&takenBack)
+		if isNone(err) {
+			return nil
+		}
+		if err != nil || !takenBack {
+			return err
+		}
+		_, err = tx.endLogins(ctx, id)
+		return err
+	})
 }
 
 // Disconnected forgets a person's token, whichever it is, and signs them out everywhere: their access
@@ -54,11 +71,17 @@ func (s *Store) UserToken(ctx context.Context, id core.UserID) (core.UserToken, 
 
 // RefreshUserToken runs refresh on the token under its row's lock and stores what it returns. When
 // the stored version is not the given one, somebody has refreshed meanwhile and that token is
-// returned instead. An error of refresh is returned as it is and changes nothing.
+// returned instead. An error of refresh is returned as it is and changes nothing. It holds a
+// connection until GitHub has answered, so the caller bounds how many there are. Unavailable
+// github_unavailable when another process does not get GitHub's answer in time.
 func (s *Store) RefreshUserToken(ctx context.Context, id core.UserID, version int64, refresh func(core.UserToken) (core.UserToken, error)) (core.UserToken, error) {
 	var current core.UserToken
 	err := s.InTx(ctx, func(tx *Tx) error {
-		var err error
+		// Who has the lock waits for GitHub: when that takes long, waiting along only takes connections.
+		_, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '3s'`)
+		if err != nil {
+			return err
+		}
 		current, err = s.readToken(ctx, tx, id, " FOR UPDATE")
 		if err != nil || current.Version != version {
 			return err
@@ -71,6 +94,10 @@ func (s *Store) RefreshUserToken(ctx context.Context, id core.UserID, version in
 		current = fresh
 		return err
 	})
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "55P03" { // lock_not_available
+		err = core.Fail(core.Unavailable, "github_unavailable",
+			"GitHub is slow to renew your sign-in. Nothing was lost: try again in a minute.").Because(err)
+	}
 	if err != nil {
 		return core.UserToken{}, err
 	}
@@ -100,16 +127,18 @@ func (s *Store) readToken(ctx context.Context, q querier, id core.UserID, lock s
 	return t, nil
 }
 
+// writeToken counts a row's versions on from a random number, so that those of a row that was deleted
+// do not come again.
 func (s *Store) writeToken(ctx context.Context, tx *Tx, id core.UserID, t core.UserToken) (version int64, err error) {
 	err = tx.QueryRow(ctx, `
-		INSERT INTO user_tokens AS old (user_id, access, refresh, expires_at, refresh_expires_at, version) VALUES ($1, $2, $3, $4, $5, 1)
+		INSERT INTO user_tokens AS old (user_id, access, refresh, expires_at, refresh_expires_at, version) VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (user_id) DO UPDATE SET access = excluded.access, refresh = excluded.refresh, expires_at = excluded.expires_at,
 			refresh_expires_at = excluded.refresh_expires_at, version = old.version + 1, stale_at = NULL, updated_at = clock_timestamp()
 		RETURNING version`,
 		id,
 		s.keys.Seal([]byte(t.Access), seal.Place("user_tokens", "access", string(id))),
 		s.keys.Seal([]byte(t.Refresh), seal.Place("user_tokens", "refresh", string(id))),
-		orNull(t.ExpiresAt), orNull(t.RefreshExpiresAt)).Scan(&version)
+		orNull(t.ExpiresAt), orNull(t.RefreshExpiresAt), rand.Int64N(1<<62)).Scan(&version)
 	if err != nil {
 		return 0, fmt.Errorf("store the token: %w", err)
 	}

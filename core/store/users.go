@@ -33,10 +33,22 @@ func (s *Store) UpsertUser(ctx context.Context, p core.Person) (core.User, error
 }
 
 // SetRole changes what a person may do here and writes down who did; the role they have already
-// changes nothing. NotFound.
-func (s *Store) SetRole(ctx context.Context, id core.UserID, role core.UserRole, by core.UserID) error {
+// changes nothing. Unless by is an administrator by configuration, they must have the role still: of
+// two who take it from each other one keeps it. NotFound.
+func (s *Store) SetRole(ctx context.Context, id core.UserID, role core.UserRole, by core.UserID, configured bool) error {
 	return s.InTx(ctx, func(tx *Tx) error {
-		u, err := oneUser(ctx, tx, `WHERE id = $1 FOR UPDATE`, id)
+		// Both rows, in one order for everybody.
+		if _, err := tx.Exec(ctx, `SELECT FROM users WHERE id IN ($1, $2) ORDER BY id FOR UPDATE`, id, by); err != nil {
+			return fmt.Errorf("lock both: %w", err)
+		}
+		who, err := oneUser(ctx, tx, `WHERE id = $1`, by)
+		if err != nil {
+			return err
+		}
+		if !configured && who.Role != core.Admin {
+			return core.NotFoundError()
+		}
+		u, err := oneUser(ctx, tx, `WHERE id = $1`, id)
 		if err != nil || u.Role == role {
 			return err
 		}

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"sync"
@@ -20,7 +21,7 @@ func TestUpsertUser_FollowsTheGitHubID(t *testing.T) {
 	s := storetest.New(t)
 	first, err := s.UpsertUser(t.Context(), core.Person{ID: 7, Login: "old-login", Name: "Octo"})
 	must(t, err)
-	must(t, s.SetRole(t.Context(), first.ID, core.Admin, first.ID))
+	must(t, s.SetRole(t.Context(), first.ID, core.Admin, first.ID, true))
 	second, err := s.UpsertUser(t.Context(), core.Person{ID: 7, Login: "new-login", Name: "Octo Dev"})
 	must(t, err)
 	want := core.User{ID: first.ID, GitHubID: 7, Login: "new-login", Name: "Octo Dev", Role: core.Admin, CreatedAt: first.CreatedAt}
@@ -39,6 +40,26 @@ func TestUpsertUser_FollowsTheGitHubID(t *testing.T) {
 	}
 }
 
+func TestSetRole_LeavesOneOfTwoWhoTakeItFromEachOther(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	a, b := storetest.User(t, s), storetest.User(t, s)
+	for _, u := range []core.User{a, b} {
+		must(t, s.SetRole(t.Context(), u.ID, core.Admin, a.ID, true))
+	}
+	var errs [2]error
+	var both sync.WaitGroup
+	both.Go(func() { errs[0] = s.SetRole(t.Context(), b.ID, core.Member, a.ID, false) })
+	both.Go(func() { errs[1] = s.SetRole(t.Context(), a.ID, core.Member, b.ID, false) })
+	both.Wait()
+	if n := count(t, s, `SELECT count(*) FROM users WHERE role = 'admin'`); n != 1 {
+		t.Errorf("%d administrators are left, want one: %v", n, errs)
+	}
+	if (errs[0] == nil) == (errs[1] == nil) || core.KindOf(errors.Join(errs[:]...)) != core.NotFound {
+		t.Errorf("errors %v, want NotFound for one of them", errs)
+	}
+}
+
 func TestUserToken_IsSealedAndVersioned(t *testing.T) {
 	t.Parallel()
 	url := storetest.NewURL(t)
@@ -48,10 +69,10 @@ func TestUserToken_IsSealedAndVersioned(t *testing.T) {
 	if _, err := s.UserToken(t.Context(), user.ID); core.CodeOf(err) != "reauth_required" || core.KindOf(err) != core.Unauthenticated {
 		t.Errorf("without a token: %v, want Unauthenticated reauth_required", err)
 	}
-	in := core.UserToken{Access: "ghu_canary-access", Refresh: "ghr_canary-refresh", ExpiresAt: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Version: 99}
+	in := core.UserToken{Access: "ghu_canary-access", Refresh: "ghr_canary-refresh", ExpiresAt: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	must(t, s.SaveUserToken(t.Context(), user.ID, in))
 	got, err := s.UserToken(t.Context(), user.ID)
-	in.Version = 1
+	in.Version = got.Version
 	if diff := cmp.Diff(in, got); err != nil || diff != "" {
 		t.Errorf("token: %v (-want +got):\n%s", err, diff)
 	}
@@ -73,12 +94,14 @@ func TestRefreshUserToken_OnceForAllWhoAsk(t *testing.T) {
 	s := storetest.New(t)
 	user := storetest.User(t, s)
 	must(t, s.SaveUserToken(t.Context(), user.ID, core.UserToken{Access: "old", Refresh: "r1"}))
+	first, err := s.UserToken(t.Context(), user.ID)
+	must(t, err)
 	var mu sync.Mutex
 	calls := 0
 	var all sync.WaitGroup
 	for range 6 {
 		all.Go(func() {
-			got, err := s.RefreshUserToken(t.Context(), user.ID, 1, func(old core.UserToken) (core.UserToken, error) {
+			got, err := s.RefreshUserToken(t.Context(), user.ID, first.Version, func(old core.UserToken) (core.UserToken, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				calls++
@@ -87,7 +110,7 @@ func TestRefreshUserToken_OnceForAllWhoAsk(t *testing.T) {
 				}
 				return core.UserToken{Access: "new", Refresh: "r2"}, nil
 			})
-			if err != nil || got.Access != "new" || got.Version != 2 {
+			if err != nil || got.Access != "new" || got.Version != first.Version+1 {
 				t.Errorf("RefreshUserToken = version %d, %v", got.Version, err)
 			}
 		})
@@ -97,12 +120,56 @@ func TestRefreshUserToken_OnceForAllWhoAsk(t *testing.T) {
 		t.Errorf("GitHub was asked %d times, want once: a refresh token works once", calls)
 	}
 	refused := core.Fail(core.Unauthenticated, "reauth_required", "x")
-	_, err := s.RefreshUserToken(t.Context(), user.ID, 2, func(core.UserToken) (core.UserToken, error) { return core.UserToken{}, refused })
+	_, err = s.RefreshUserToken(t.Context(), user.ID, first.Version+1, func(core.UserToken) (core.UserToken, error) { return core.UserToken{}, refused })
 	if !errors.Is(err, refused) {
 		t.Errorf("a refused refresh: %v, want its error", err)
 	}
-	if got, err := s.UserToken(t.Context(), user.ID); err != nil || got.Access != "new" || got.Version != 2 {
+	if got, err := s.UserToken(t.Context(), user.ID); err != nil || got.Access != "new" || got.Version != first.Version+1 {
 		t.Errorf("after a refused refresh: version %d, %v", got.Version, err)
+	}
+}
+
+func TestRefreshUserToken_DoesNotWaitAlongForASilentGitHub(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	user := storetest.User(t, s)
+	must(t, s.SaveUserToken(t.Context(), user.ID, core.UserToken{Access: "old", Refresh: "r1"}))
+	first, err := s.UserToken(t.Context(), user.ID)
+	must(t, err)
+	_, err = s.RefreshUserToken(t.Context(), user.ID, first.Version, func(core.UserToken) (core.UserToken, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		_, err := s.RefreshUserToken(ctx, user.ID, first.Version, func(core.UserToken) (core.UserToken, error) {
+			t.Error("two refreshed at once")
+			return core.UserToken{}, nil
+		})
+		if core.CodeOf(err) != "github_unavailable" {
+			t.Errorf("who waited: %v, want github_unavailable", err)
+		}
+		return core.UserToken{Access: "new", Refresh: "r2"}, nil
+	})
+	must(t, err)
+}
+
+func TestUserToken_ANewSignInIsSafeFromWhatWasAskedOfTheLast(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	user := storetest.User(t, s)
+	must(t, s.SaveUserToken(t.Context(), user.ID, core.UserToken{Access: "a1", Refresh: "r1"}))
+	old, err := s.UserToken(t.Context(), user.ID)
+	must(t, err)
+	must(t, s.Disconnected(t.Context(), user.ID, ""))
+	must(t, s.SaveUserToken(t.Context(), user.ID, core.UserToken{Access: "a2", Refresh: "r2"}))
+
+	got, err := s.RefreshUserToken(t.Context(), user.ID, old.Version, func(core.UserToken) (core.UserToken, error) {
+		return core.UserToken{Access: "dead", Refresh: "dead"}, nil
+	})
+	if err != nil || got.Access != "a2" {
+		t.Errorf("a late refresh: %q, %v, want the new sign-in's", got.Access, err)
+	}
+	must(t, s.DropUserToken(t.Context(), user.ID, old.Version))
+	if got, err := s.UserToken(t.Context(), user.ID); err != nil || got.Access != "a2" {
+		t.Errorf("after a late drop: %q, %v", got.Access, err)
 	}
 }
 
