@@ -270,7 +270,7 @@ func (a *attempt) meet(ctx context.Context, q *mirror.Quarantine) (given string,
 	if a.line, err = a.ownLine(ctx, q); err != nil {
 		return "", err
 	}
-	return q.ByOthers(ctx, a.line, a.bot.Email)
+	return q.ByOthers(ctx, a.line, a.bot().Email)
 }
 
 // write makes a commit of this attempt; a repeat with the same trees makes the same one.
