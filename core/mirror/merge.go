@@ -74,23 +74,23 @@ func (q *Quarantine) TextPatch(ctx context.Context, from, to string, paths []str
 }
 
 // ByOthers is the tree of the base with what others changed on the way to commit: the paths that differ
-// through commits of its first line which were not committed under the address own are as commit has them.
-func (q *Quarantine) ByOthers(ctx context.Context, commit, own string) (tree string, err error) {
+// through commits of its first line which are not among own, by their names, are as commit has them.
+func (q *Quarantine) ByOthers(ctx context.Context, commit string, own []string) (tree string, err error) {
 	out, err := q.m.git.output(ctx, call{
 		dir: q.dir, config: hostileConfig, limits: q.m.hostile(), timeout: importTimeout,
-		args: []string{"log", "--first-parent", "--format=%H %ce", q.Base + ".." + commit},
+		args: []string{"rev-list", "--first-parent", q.Base + ".." + commit},
 	})
 	if err != nil {
 		return "", q.unreadable(ctx, err)
 	}
 	theirs := map[string]bool{}
 	to := "" // the newest of a run of others' commits
-	for line := range strings.Lines(string(out) + q.Base + " " + own + "\n") {
-		sha, email, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+	for _, sha := range append(strings.Fields(string(out)), q.Base) {
+		mine := sha == q.Base || slices.Contains(own, sha)
 		switch {
-		case email != own && to == "":
+		case !mine && to == "":
 			to = sha
-		case email == own && to != "":
+		case mine && to != "":
 			changes, err := q.Changes(ctx, sha, to)
 			if err != nil {
 				return "", err

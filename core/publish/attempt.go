@@ -28,11 +28,12 @@ type attempt struct {
 	chosen  core.PathChoices   // against the rules of the publish set
 	head    string             // of the session's branch on GitHub, "" when absent
 
-	request   string // the text of the message that was worked on last
-	line      string // see ownLine
-	bodyLimit int    // of the pull request's text, in bytes
-	brought   int    // commits of others that the workspace has got
-	merge     *merge // with what others pushed, nil when there was nothing to merge
+	request   string   // the text of the message that was worked on last
+	line      string   // see ownLine
+	made      []string // the commits of the ledger, which are the session's own
+	bodyLimit int      // of the pull request's text, in bytes
+	brought   int      // commits of others that the workspace has got
+	merge     *merge   // with what others pushed, nil when there was nothing to merge
 }
 
 func (a *attempt) run(ctx context.Context, ws core.PlatformWorkspace) (core.PublishResult, error) {
@@ -270,7 +271,7 @@ func (a *attempt) meet(ctx context.Context, q *mirror.Quarantine) (given string,
 	if a.line, err = a.ownLine(ctx, q); err != nil {
 		return "", err
 	}
-	return q.ByOthers(ctx, a.line, a.bot().Email)
+	return q.ByOthers(ctx, a.line, a.made)
 }
 
 // write makes a commit of this attempt; a repeat with the same trees makes the same one.

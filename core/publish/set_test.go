@@ -109,8 +109,13 @@ func TestPublishSet_FollowsWhatAPersonChose(t *testing.T) {
 	if got := w.git(t, "diff-tree", "-r", "--name-status", w.base, s.Branch); got != "A\thello.txt\nA\tlogo.bin" {
 		t.Errorf("by the agent: %q", got)
 	}
+	// What is unticked goes, also where the App had another address when it was published.
+	moved := w.options
+	moved.Bot = func() publish.Identity {
+		return publish.Identity{Name: "agent[bot]", Email: "agent[bot]@users.noreply.github.com"}
+	}
 	w.askFor(t, s, core.Publication{Title: "Hello"}, core.PathChoices{})
-	last, err := w.serve(t, w.options, s, ws)
+	last, err := w.serve(t, moved, s, ws)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,6 +33,10 @@ func (a *attempt) ownLine(ctx context.Context, q *mirror.Quarantine) (string, er
 	if err != nil {
 		return "", err
 	}
+	a.made = nil
+	for _, p := range made {
+		a.made = append(a.made, p.CommitSHA, p.WorkCommit)
+	}
 	for _, p := range made {
 		if p.CommitSHA == a.head {
 			return cmp.Or(p.WorkCommit, p.CommitSHA), nil
