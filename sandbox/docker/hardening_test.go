@@ -101,7 +101,7 @@ func weak(t *testing.T) string {
 	args := []string{
 		"run", "-d", "-i", "--label", "agent-sandboxing.instance=" + config.Instance, "--runtime", config.Runtime,
 		"--device", "/dev/null:/dev/other", "--security-opt", "seccomp=unconfined", "--security-opt", "systempaths=unconfined", "--security-opt", "apparmor=unconfined",
-		"--security-opt", "label=disable", "--user", "0",
+		"--security-opt", "label=disable", "--security-opt", "no-new-privileges=false", "--user", "0",
 		"--cgroupns", "host", "--env", "GITHUB_TOKEN=x", "--volume", "/var/run:/host:ro", "--tmpfs", "/run:rw,exec", "--network", "none",
 		"--sysctl", "net.ipv4.ip_forward=1", "--shm-size", "1m", "--ulimit", "core=1048576", "--tmpfs", "/run/secrets/kubernetes.io", "--entrypoint", "bash",
 	}
